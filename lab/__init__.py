@@ -1,0 +1,41 @@
+"""The retrieval lab: does this change make retrieval better, for which questions, by how much, at what cost, and how sure are we?
+
+The verbs are imported on first use, so that `import lab` costs nothing:
+
+    lab.connect()  lab.ingest(…)  lab.search(…)  lab.load_gold(…)  lab.run(…)  lab.ablate(…)  lab.write_report(…)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "connect": "lab.store.connect",
+    "ingest": "lab.corpus.ingest",
+    "search": "lab.retrieval.search",
+    "load_gold": "lab.gold.files",
+    "run": "lab.evaluation.run",
+    "ablate": "lab.evaluation.experiment",
+    "write_report": "lab.report.page",
+    "Settings": "lab.settings",
+}
+__all__ = ["Settings", "__version__", "ablate", "connect", "ingest", "load_gold", "run", "search", "write_report"]
+
+if TYPE_CHECKING:
+    from lab.corpus.ingest import ingest
+    from lab.evaluation.experiment import ablate
+    from lab.evaluation.run import run
+    from lab.gold.files import load_gold
+    from lab.report.page import write_report
+    from lab.retrieval.search import search
+    from lab.settings import Settings
+    from lab.store.connect import connect
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'lab' has no attribute {name!r}")

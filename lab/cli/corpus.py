@@ -1,0 +1,147 @@
+"""Commands about collections."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from lab.cli.output import line, print_json, print_table, size
+from lab.cli.server import Json
+from lab.cli.words import IngestFlags, passed
+from lab.errors import UsageError
+from lab.progress import say
+
+
+def ingest(
+    *paths: Path,
+    collection: Annotated[str, Parameter(name=["--collection", "-c"], help="name of the collection")],
+    format: Annotated[str, Parameter(help="auto: by file name; beir: a corpus.jsonl or its folder")] = "auto",
+    authority: Annotated[Path | None, Parameter(help="rules for trust tiers; default: source_authority.json in the folder")] = None,
+    language: Annotated[str, Parameter(help="text search configuration of a new collection")] = "english",
+    prune: Annotated[bool, Parameter(negative=(), help="retire documents whose files are gone from under the paths named")] = False,
+    strict: Annotated[bool, Parameter(negative=(), help="exit 3 if a file was refused")] = False,
+    json: Json = False,
+    flags: IngestFlags | None = None,
+) -> int:
+    """Read files and folders into a collection: validate, chunk, embed, link, store. Unchanged files are skipped; run it again to go on.
+
+    Parameters
+    ----------
+    paths
+        Files and folders; Markdown, reST and plain text.
+    """
+    from lab.corpus.ingest import ingest as run_ingest
+
+    report = run_ingest(
+        list(paths), collection, authority_file=authority, language=language, format=format, prune=prune, **passed(flags)
+    )
+    for source, reason in report.refused[:20]:
+        say(f"refused {source}: {reason}")
+    if len(report.refused) > 20:
+        say(f"… and {len(report.refused) - 20} more")
+    if report.missing:
+        say(f"missing: {', '.join(report.missing[:5])}{' …' if len(report.missing) > 5 else ''}; --prune retires them")
+    if report.over_limit:
+        say(f"{report.over_limit} chunks are longer than the embedder's window: what lies beyond it is found by words only")
+    if report.without_vector:
+        say(f"{report.without_vector} chunks have no vector: they are found by words only")
+    if json:
+        print_json(report.to_json())
+    else:
+        counts = ", ".join(f"{count} {name}" for name, count in report.files.items() if count) or "nothing"
+        line(
+            f"{collection}: files {counts}; {report.chunks} chunks, {report.links['cites']} citations, {report.links['defines']} definitions; "
+            f"{report.seconds:.1f} s"
+        )
+    return 3 if strict and report.refused else 0
+
+
+def index(name: str) -> int:
+    """Rebuild the HNSW, BM25 and word indexes of a collection from its rows."""
+    from lab.corpus.ingest import reindex
+    from lab.store import collections
+    from lab.store.connect import connect
+
+    with connect() as store:
+        collection = collections.get(store, name)
+        with collections.locked(store, name):
+            reindex(store, collection)
+        line(f"{name}: " + ", ".join(collections.indexes(store, collection)) + " rebuilt")
+    return 0
+
+
+def link(
+    name: str,
+    *,
+    export: Annotated[Path | None, Parameter(help="write the links to this TSV file, a row a mention")] = None,
+    json: Json = False,
+) -> int:
+    """Rebuild citation and definition links from the stored text."""
+    from lab.corpus.ingest import relink
+    from lab.store import collections, links
+    from lab.store.connect import connect
+
+    with connect() as store:
+        collection = collections.get(store, name)
+        with collections.locked(store, name):
+            counts = relink(store, collection)
+        if export is not None:
+            heads = ("relation", "term", "from_source", "from_chunk", "to_source", "to_chunk", "start", "end")
+            rows: list[tuple[Any, ...]] = [heads, *links.mentions(store, collection)]
+            try:
+                export.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows), encoding="utf-8")
+            except OSError as error:
+                raise UsageError(f"{export} cannot be written ({error.strerror}): name another file behind --export.") from None
+    if json:
+        print_json({"schema_version": 1, "collection": name, "links": counts})
+    else:
+        line(f"{name}: {counts['cites']} citations, {counts['defines']} definitions")
+    return 0
+
+
+def list_collections(*, json: Json = False) -> int:
+    """List the collections with what they hold."""
+    from lab.store import collections
+    from lab.store.connect import connect
+
+    with connect() as store:
+        found = [(c, collections.size(store, c)) for c in collections.all_collections(store)]
+    if json:
+        print_json(
+            {
+                "schema_version": 1,
+                "collections": [
+                    {"name": c.name, "files": s.files, "chunks": s.chunks, "cites": s.cites, "defines": s.defines, "bytes": s.bytes, "ingest": c.ingest.as_dict()}
+                    for c, s in found
+                ],
+            }
+        )
+    elif found:
+        print_table(
+            ("collection", "files", "chunks", "citations", "definitions", "space", "chunker", "embedder"),
+            [
+                (c.name, str(s.files), str(s.chunks), str(s.cites), str(s.defines), size(s.bytes), c.ingest.chunker, c.embedder)
+                for c, s in found
+            ],
+            numeric=(False, True, True, True, True, True),
+        )  # fmt: skip
+    else:
+        line("no collection yet: `lab demo` makes one, `lab ingest FOLDER -c NAME` another")
+    return 0
+
+
+def drop(name: str, *, yes: Annotated[bool, Parameter(negative=(), help="really do it")] = False) -> int:
+    """Remove a collection. The runs made on it stay, as do cached vectors."""
+    from lab.store import collections
+    from lab.store.connect import connect
+
+    with connect() as store:
+        collection = collections.get(store, name)
+        if not yes:
+            count = collections.size(store, collection).chunks
+            raise UsageError(f"this removes collection {name!r} with {count} chunks: say `lab drop {name} --yes`.")
+        collections.drop(store, name)
+    line(f"{name} dropped")
+    return 0

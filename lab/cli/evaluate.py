@@ -1,0 +1,153 @@
+"""Commands about runs and experiments."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from lab.cli.output import line, print_json, print_table
+from lab.cli.server import Json
+from lab.cli.words import SearchFlags, passed
+from lab.errors import UsageError
+from lab.progress import say
+
+Gold = Annotated[str, Parameter(help="name or folder of the gold set")]
+Split = Annotated[str | None, Parameter(help="only the questions of this split")]
+Named = Annotated[str, Parameter(name="--settings", help="named settings or a TOML file; flags override")]
+Measures = Annotated[list[str] | None, Parameter(name="--measure", negative=(), help="measure to compute, as hit@5; may be repeated")]
+
+
+def run(
+    collection: str, *, gold: Gold, split: Split = None, settings: Named = "default", measures: Measures = None, json: Json = False,
+    flags: SearchFlags | None = None,
+) -> int:  # fmt: skip
+    """Search every question of a gold set once, and record rankings, ledger and scores."""
+    from lab.evaluation.measures import DEFAULT
+    from lab.evaluation.run import run as execute
+
+    done = execute(collection, gold, settings=settings, split=split, measures=measures or DEFAULT, **passed(flags))
+    if json:
+        print_json(done.to_json())
+    else:
+        line(f"run {done.run_id}: {done.status}, {done.questions} questions of {done.gold} on {done.collection}")
+        print_table(("measure", "mean"), [(name, f"{value:.4f}") for name, value in done.scores.items()], numeric=(False, True))
+        for note in done.notes:
+            say(f"note: {note}")
+    return 0 if done.status == "ok" else 3
+
+
+def ablate(
+    collection: str,
+    *,
+    gold: Gold,
+    factor: Annotated[list[str], Parameter(negative=(), help="a flag and its values, as defines=off,question; the first is what others are compared with")],
+    split: Split = None,
+    settings: Named = "default",
+    measures: Measures = None,
+    json: Json = False,
+    flags: SearchFlags | None = None,
+) -> int:
+    """Run every combination of the factors' values, and record each as a run of one experiment."""
+    from lab.evaluation.experiment import ablate as execute
+    from lab.evaluation.measures import DEFAULT
+
+    done = execute(
+        collection, gold, parse_factors(factor), settings=settings, split=split, measures=measures or DEFAULT, command=command_line(), **passed(flags)
+    )
+    if json:
+        print_json(done.to_json())
+    else:
+        print_experiment(done)
+        line(f"report: lab report {done.experiment_id}")
+    return 0
+
+
+def parse_factors(words: list[str]) -> dict[str, list[str]]:
+    """`["defines=off,question"]` → {"defines": ["off", "question"]}."""
+    factors: dict[str, list[str]] = {}
+    for word in words:
+        name, sign, values = word.partition("=")
+        if not sign or not name.strip():
+            raise UsageError(f"--factor {word!r} must look like defines=off,question.")
+        key = name.strip().lstrip("-").replace("-", "_")
+        if key in factors:
+            raise UsageError(f"--factor {key} is given twice: list its values behind one --factor.")
+        factors[key] = [value for value in values.split(",") if value.strip()]
+    return factors
+
+
+def command_line() -> str:
+    """The command as typed, for the record; the program's path is left out."""
+    return shlex.join(["lab", *sys.argv[1:]])
+
+
+def print_experiment(done: Any) -> None:
+    """The tables of an experiment."""
+    from lab.report import tables
+
+    for table in (tables.members(done), tables.effects(done), tables.by_kind(done)):
+        print_table(table.heads, table.rows, table.title, tables.numeric_columns(table))
+        line("")
+    for factor in done.inert:
+        say(f"note: {factor} changed no ranking, so nothing can be said of its worth")
+
+
+def report(experiment: str, *, to: Annotated[Path | None, Parameter(help="folder to write; default: reports/ID here")] = None, json: Json = False) -> int:
+    """Write the report of an experiment: Markdown, one self-contained HTML page, figures, data.json."""
+    from lab.report.page import write_report
+
+    folder = write_report(experiment, to=to)
+    if json:
+        print_json({"schema_version": 1, "experiment_id": experiment, "report": str(folder / "report.html")})
+    else:
+        line(str(folder / "report.html"))
+    return 0
+
+
+def list_runs(*, limit: Annotated[int, Parameter(help="how many")] = 30, json: Json = False) -> int:
+    """The newest runs first."""
+    from lab.store import runs
+    from lab.store.connect import connect
+
+    with connect() as store:
+        found = runs.runs(store, limit=limit)
+    if json:
+        print_json(
+            {
+                "schema_version": 1,
+                "runs": [
+                    {"run_id": r.run_id, "experiment_id": r.experiment_id, "collection": r.collection, "gold": r.gold, "status": r.status,
+                     "questions": r.questions, "passed": r.passed, "created_at": r.created_at.isoformat()}
+                    for r in found
+                ],
+            }
+        )  # fmt: skip
+    else:
+        rows = [
+            (r.run_id, r.experiment_id or "–", r.collection, r.gold, r.status, str(r.questions), " ".join(f"{k}={v}" for k, v in r.passed.items()))
+            for r in found
+        ]
+        print_table(("run", "experiment", "collection", "gold", "status", "questions", "passed"), rows, numeric=(*[False] * 5, True))
+    return 0
+
+
+def show_run(run_id: str, *, json: Json = False) -> int:
+    """Everything recorded of a run but its rankings."""
+    import dataclasses
+
+    from lab.store import runs
+    from lab.store.connect import connect
+
+    with connect() as store:
+        row = runs.get_run(store, run_id)
+        means = store.rows("select measure, mean from lab.run_scores where run_id = %(r)s order by measure", {"r": run_id})
+    answer = {"schema_version": 1, **dataclasses.asdict(row), "scores": {str(m): float(v) for m, v in means}}
+    if json:
+        print_json(answer)
+    else:
+        print_table(("name", "value"), [(name, str(value)) for name, value in answer.items()])
+    return 0

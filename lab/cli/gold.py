@@ -1,0 +1,101 @@
+"""Commands about gold sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from lab.cli.output import line, print_json, print_table
+from lab.cli.server import Json
+from lab.errors import UsageError
+from lab.progress import say
+
+
+def import_(
+    path: Path,
+    *,
+    as_: Annotated[str, Parameter(name="--as", help="name of the new gold set")],
+    format: Annotated[str, Parameter(help="beir: corpus.jsonl, queries.jsonl, qrels/*.tsv")] = "beir",
+    split: Annotated[str, Parameter(help="which qrels file")] = "test",
+    to: Annotated[Path | None, Parameter(help="folder to put it in; default: LAB_HOME/gold")] = None,
+    json: Json = False,
+) -> int:
+    """Import a gold set from other people's files."""
+    from lab.gold.files import load_gold
+    from lab.gold.importers import import_beir
+
+    if format != "beir":
+        raise UsageError(f"--format cannot be {format!r}: it takes beir.")
+    target = import_beir(path, as_, split, to)
+    gold = load_gold(target)
+    if json:
+        print_json({"schema_version": 1, "name": as_, "path": str(target), "questions": len(gold.questions), "judgments": len(gold.judgments)})
+    else:
+        line(f"{as_}: {len(gold.questions)} questions, {len(gold.judgments)} judgments in {target}")
+    return 0
+
+
+def check(gold: str, *, collection: Annotated[str | None, Parameter(name=["--collection", "-c"], help="default: the collection of the same name")] = None, json: Json = False) -> int:
+    """Does a gold set fit a collection: is every judged document there, and does the quote stand where the judgment says? Exit 3 if not."""
+    from lab.gold.check import check as run_check
+    from lab.gold.files import load_gold
+    from lab.store import collections
+    from lab.store.connect import connect
+
+    loaded = load_gold(gold)
+    with connect() as store:
+        result = run_check(store, collections.get(store, collection or loaded.name.replace("-", "_")), loaded)
+    if json:
+        print_json(result.to_json())
+    else:
+        line(f"{loaded.name}: {result.outcome}; " + ", ".join(f"{count} {name}" for name, count in result.counts.items()))
+        for name in result.unknown_documents[:20]:
+            line(f"  unknown document {name}")
+        for question, source, found in result.broken[:50]:
+            line(f"  {found}: question {question}, {source}")
+    return 0 if result.outcome == "ok" else 3
+
+
+def show(gold: str, *, json: Json = False) -> int:
+    """What a gold set holds: questions by kind, split and copying band, judgments, digest."""
+    from lab.gold.files import kinds, load_gold
+
+    loaded = load_gold(gold)
+    answer = {
+        "schema_version": 1,
+        "name": loaded.name,
+        "path": str(loaded.metadata["path"]),
+        "digest": loaded.digest,
+        "questions": len(loaded.questions),
+        "judgments": len(loaded.judgments),
+        "kinds": kinds(loaded.questions),
+        "bands": _count(str(q.metadata["band"]) for q in loaded.questions if "band" in q.metadata),
+        "splits": _count(q.split for q in loaded.questions),
+    }
+    if json:
+        print_json(answer)
+        return 0
+    line(f"{loaded.name}: {len(loaded.questions)} questions, {len(loaded.judgments)} judgments, digest {loaded.digest}, in {answer['path']}")
+    rows = [(part, name or "–", str(count)) for part in ("kinds", "bands", "splits") for name, count in answer[part].items()]  # type: ignore[attr-defined]
+    print_table(("by", "value", "questions"), rows, numeric=(False, False, True))
+    return 0
+
+
+def _count(values: object) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for value in values:  # type: ignore[attr-defined]
+        counts[value] = counts.get(value, 0) + 1
+    return dict(sorted(counts.items()))
+
+
+def documents(gold: str, *, to: Annotated[Path | None, Parameter(help="folder to write to; default: say where they are")] = None) -> int:
+    """Write out the documents that a shipped gold set was made for, as a folder for `lab ingest`."""
+    from lab.gold.documents import write_documents
+
+    folder, note = write_documents(gold, to)
+    if note:
+        say(note)
+    line(str(folder))
+    return 0

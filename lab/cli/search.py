@@ -1,0 +1,95 @@
+"""The search command."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from lab.cli.output import line, print_json, print_table
+from lab.cli.server import Json
+from lab.cli.words import SearchFlags, passed
+from lab.progress import say
+from lab.records import SearchResult
+
+
+def search(
+    collection: str,
+    question: str,
+    *,
+    settings: Annotated[str, Parameter(help="named settings (default, dense-only, lexical-only, classic, deep) or a TOML file; flags override")] = "default",
+    explain: Annotated[bool, Parameter(negative=(), help="show each result's rank in every arm and after every stage")] = False,
+    sql: Annotated[bool, Parameter(negative=(), help="print the SQL of the arms, runnable in psql, and search nothing")] = False,
+    json: Json = False,
+    flags: SearchFlags | None = None,
+) -> int:
+    """Search a collection; best passage first.
+
+    Parameters
+    ----------
+    collection
+        The name of the collection.
+    question
+        The question, in one argument.
+    """
+    from lab.retrieval.search import open_corpus, statements
+    from lab.retrieval.search import search as run_search
+    from lab.settings import named
+    from lab.store.connect import connect
+
+    chosen = named(settings).with_words(passed(flags))
+    with connect() as store:
+        corpus = open_corpus(store, collection)
+        if sql:
+            line(statements(corpus, question, chosen))
+            return 0
+        found = run_search(corpus, question, settings=chosen)
+    if json:
+        print_json(found.to_json())
+        return 0
+    if found.diagnostic is not None:
+        say(f"no results: {found.diagnostic.message}")
+    if explain:
+        _explain(found)
+    else:
+        _results(found)
+    for note in found.ledger.notes:
+        say(f"note: {note}")
+    return 0
+
+
+def _results(found: SearchResult) -> None:
+    width = min(shutil.get_terminal_size((100, 24)).columns, 110)
+    for r in found.results:
+        parts = [f"score {r.score:.4f}"]
+        parts += [f"similarity {r.similarity:.3f}"] if r.similarity is not None else []
+        parts += [f"authority {r.authority}"] if r.authority else []
+        parts += [f"brought by {r.linked_by}"] if r.linked_by else []
+        parts += [f"also in {', '.join(c.rpartition('::')[0] for c in r.copies)}"] if r.copies else []
+        line(f"{r.rank:>2}. {r.chunk_id}  [{r.start}, {r.end})  {'  '.join(parts)}")
+        if r.context:
+            line(f"    {r.context}")
+        text = " ".join(r.text.split())
+        for row in textwrap.wrap(text if len(text) <= 3 * width else text[: 3 * width].rsplit(" ", 1)[0] + " …", width - 4):
+            line("    " + row)
+        line("")
+
+
+def _explain(found: SearchResult) -> None:
+    ledger = found.ledger
+    place = {hit.key: row for hit, row in zip(ledger.hits, ledger.ranks, strict=True)}
+    rows = []
+    for r in found.results:
+        cells = [str(int(value)) if value else "–" for value in place[r.key]]
+        why = r.linked_by or ""
+        rows.append((str(r.rank), r.chunk_id, *cells, f"{r.score:.4f}", f"{r.similarity:.3f}" if r.similarity is not None else "–", str(r.authority), why))
+    heads = ("rank", "passage", *ledger.columns, "score", "similarity", "authority", "brought by")
+    print_table(heads, rows, numeric=(True, False, *([True] * len(ledger.columns)), True, True, True, False))
+    arms = "; ".join(
+        f"{name}: engine {arm.engine}, asked {arm.asked}, got {arm.got} ({arm.stopped})" + "".join(f", {k} {v}" for k, v in arm.server.items())
+        for name, arm in found.arms.items()
+    )
+    line(f"arms     {arms}")
+    line("seconds  " + ", ".join(f"{name} {value:.4f}" for name, value in ledger.seconds.items()))

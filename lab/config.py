@@ -1,0 +1,85 @@
+"""Where the lab looks for its home and its servers: lab.toml < environment < flags."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from lab.errors import UsageError, redact, unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One effective value and where it came from. `secret` values are printed redacted."""
+
+    name: str
+    value: str
+    origin: str
+    secret: bool = False
+
+    @property
+    def shown(self) -> str:
+        if self.secret and self.value:
+            return "***"
+        return redact(self.value)
+
+
+_KNOWN = {
+    "home": ("LAB_HOME", False),
+    "database_url": ("LAB_DATABASE_URL", False),
+    "threads": ("LAB_THREADS", False),
+}
+
+
+def _file_values(start: Path | None = None) -> tuple[dict[str, str], str]:
+    """Values of the nearest `lab.toml`, or of `[tool.lab]` in the nearest pyproject.toml, upward from `start`."""
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        for name in ("lab.toml", "pyproject.toml"):
+            path = folder / name
+            if not path.is_file():
+                continue
+            try:
+                table = tomllib.loads(path.read_text(encoding="utf-8"))
+            except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+                if name == "pyproject.toml":
+                    continue
+                raise UsageError(f"{path} is not valid TOML: {error}.") from None
+            if name == "pyproject.toml":
+                table = table.get("tool", {}).get("lab", {})
+                if not table:
+                    continue
+            for key in table:
+                if key not in _KNOWN:
+                    raise unknown(f"entry in {path}", key, _KNOWN)
+            return {key: str(value) for key, value in table.items()}, str(path)
+    return {}, ""
+
+
+def effective() -> dict[str, Entry]:
+    """Every setting of the surroundings: the environment wins over the file, the file over the default."""
+    values, path = _file_values()
+    defaults = {"home": platformdirs.user_data_dir("retrieval-lab", appauthor=False), "database_url": "", "threads": ""}
+    entries = {}
+    for name, (variable, secret) in _KNOWN.items():
+        if os.environ.get(variable):
+            entries[name] = Entry(name, os.environ[variable], variable, secret)
+        elif name in values:
+            entries[name] = Entry(name, values[name], path, secret)
+        else:
+            entries[name] = Entry(name, defaults[name], "default", secret)
+    return entries
+
+
+def home() -> Path:
+    """The folder that holds the embedded server's data, trained models and imported gold sets. Not created here."""
+    return Path(effective()["home"].value).expanduser().absolute()
+
+
+def database_url() -> str | None:
+    """The user's own server, or None for the embedded one."""
+    return effective()["database_url"].value or None

@@ -1,0 +1,408 @@
+"""Ingest: folders and files → a collection. What did not change is not read again; an interrupted ingest goes on where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lab.corpus import authority, chunking, links, readers
+from lab.corpus.readers import beir
+from lab.corpus.validate import Refused, decode
+from lab.corpus.vectors import embed
+from lab.errors import CannotJudge, UsageError
+from lab.models.embedders import Embedder, embedder
+from lab.progress import Progress, say
+from lab.records import Document
+from lab.settings import IngestSettings
+from lab.store import collections, documents
+from lab.store.collections import Collection
+from lab.store.connect import Store, connect
+from lab.store.links import replace_links
+
+_WINDOW = 256  # chunks that are embedded and stored together
+FORMATS = ("auto", "beir")
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """What an ingest did. `files` counts indexed, unchanged, replaced, missing, retired and refused ones."""
+
+    collection: str
+    files: Mapping[str, int]
+    refused: Sequence[tuple[str, str]]
+    missing: Sequence[str]
+    chunks: int
+    links: Mapping[str, int]
+    embedded: int
+    without_vector: int
+    over_limit: int
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of `lab ingest --json`."""
+        return {
+            "schema_version": 1,
+            "collection": self.collection,
+            "files": dict(self.files),
+            "refused": [{"source": source, "reason": reason} for source, reason in self.refused],
+            "missing": list(self.missing),
+            "chunks": self.chunks,
+            "links": dict(self.links),
+            "embedded": self.embedded,
+            "without_vector": self.without_vector,
+            "over_limit": self.over_limit,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+@dataclass(slots=True)
+class _Work:
+    """What is known while an ingest goes on."""
+
+    store: Store
+    name: str
+    settings: IngestSettings
+    language: str
+    model: Embedder
+    rules: dict[str, Any] | None
+    collection: Collection | None
+    known: dict[str, documents.FileRow]
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("indexed", "unchanged", "replaced", "missing", "retired", "refused"), 0))
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    back: list[str] = field(default_factory=list)
+    deleted: int = 0
+    embedded: int = 0
+    over_limit: int = 0
+    changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    source: str
+    path: Path
+    root: Path
+
+
+def ingest(
+    paths: str | Path | Sequence[str | Path],
+    collection: str,
+    *,
+    store: Store | None = None,
+    settings: IngestSettings | None = None,
+    authority_file: str | Path | None = None,
+    language: str = "english",
+    format: str = "auto",
+    prune: bool = False,
+    **flags: str | int,
+) -> IngestReport:
+    """Reads files and folders into a collection, and returns what became of each file.
+
+    `flags` are ingest flags (`chunker="fixed"`). A collection keeps the flags it was made with: other ones raise UsageError, as do a path that
+    does not exist and an unknown flag; nothing readable at all raises CannotJudge, with nothing written.
+    """
+    if store is None:
+        with connect() as opened:
+            return ingest(
+                paths, collection, store=opened, settings=settings, authority_file=authority_file, language=language, format=format, prune=prune, **flags
+            )
+    start = time.monotonic()
+    collections.check_name(collection)
+    if format not in FORMATS:
+        raise UsageError(f"--format cannot be {format!r}: it takes {', '.join(FORMATS)}.")
+    listed = [Path(p) for p in ([paths] if isinstance(paths, (str, Path)) else paths)]
+    if not listed:
+        raise UsageError("name at least one file or folder to ingest.")
+    for path in listed:
+        if not path.exists():
+            raise UsageError(f"{path} does not exist: name a file or a folder that does.")
+    words = {name: str(value) for name, value in flags.items()}
+    with collections.locked(store, collection):
+        work = _begin(store, collection, settings, words, authority_file, listed, language)
+        files = list(_listed(listed, work.known)) if format == "auto" else []
+        if format == "auto":
+            _ingest_files(work, files)
+        else:
+            for path in listed:
+                _ingest_records(work, path / "corpus.jsonl" if path.is_dir() else path)
+        if work.collection is None:
+            raise _nothing(listed, work)
+        missing = _vanished(work, listed, prune)
+        return _finish(work, missing, time.monotonic() - start)
+
+
+def _begin(
+    store: Store, name: str, settings: IngestSettings | None, words: dict[str, str], authority_file: str | Path | None, paths: Sequence[Path], language: str
+) -> _Work:
+    existing = collections.find(store, name)
+    base = settings or (existing.ingest if existing else IngestSettings())
+    wanted = base.with_words(words)
+    if existing is not None and wanted != existing.ingest:
+        differing = next(key for key, value in wanted.as_dict().items() if existing.ingest.as_dict()[key] != value)
+        raise UsageError(
+            f"collection {name!r} was made with {differing} {existing.ingest.as_dict()[differing]}: use another name behind -c, "
+            f"or `lab drop {name} --yes` first."
+        )
+    model = embedder(wanted.embedder)
+    if existing is not None and existing.model_digest != model.digest:
+        raise UsageError(f"collection {name!r} was made with another model of the name {existing.embedder}: use another name behind -c.")
+    return _Work(
+        store=store,
+        name=name,
+        settings=wanted,
+        language=existing.language if existing else language,
+        model=model,
+        rules=_rules(authority_file, paths),
+        collection=existing,
+        known=documents.ledger(store, existing) if existing else {},
+    )
+
+
+def _rules(authority_file: str | Path | None, paths: Sequence[Path]) -> dict[str, Any] | None:
+    if authority_file is not None:
+        return authority.load(Path(authority_file))
+    for path in paths:
+        if path.is_dir() and (path / authority.FILE).is_file():
+            return authority.load(path / authority.FILE)
+    return None
+
+
+def _nothing(paths: Sequence[Path], work: _Work) -> CannotJudge:
+    named = ", ".join(map(str, paths))
+    if work.refused:
+        source, reason = work.refused[0]
+        return CannotJudge(f"nothing readable under {named}: {len(work.refused)} files refused, as {source} ({reason}).")
+    return CannotJudge(f"nothing readable under {named}: no file ends in {', '.join(readers.known_endings())}.")
+
+
+# ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _listed(paths: Sequence[Path], known: Mapping[str, documents.FileRow]) -> Iterator[_File]:
+    """Every file under the paths, sorted by source. A single file keeps the root under which it was ingested before."""
+    found: dict[str, _File] = {}
+    for path in paths:
+        absolute = path.absolute()
+        if path.is_dir():
+            members = [_File(p.relative_to(absolute).as_posix(), p, absolute) for p in sorted(absolute.rglob("*")) if p.is_file()]
+        else:
+            root = next((Path(row.root) for row in known.values() if absolute == Path(row.root) / row.source), absolute.parent)
+            members = [_File(absolute.relative_to(root).as_posix(), absolute, root)]
+        for file in members:
+            relative = Path(file.source)
+            if any(part.startswith(".") for part in relative.parts) or file.path.name == authority.FILE:
+                continue
+            other = found.get(file.source)
+            if other is not None and other.path != file.path:
+                raise UsageError(f"{file.source} exists under {other.root} and under {file.root}: ingest them into two collections, or from their common parent.")
+            row = known.get(file.source)
+            if row is not None and row.status != "retired" and Path(row.root) / row.source != file.path and (Path(row.root) / row.source).exists():
+                raise UsageError(f"{file.source} was ingested from {row.root} and is now named under {file.root}: use another collection, or the first folder.")
+            found[file.source] = file
+    yield from sorted(found.values(), key=lambda file: file.source)
+
+
+def _ingest_files(work: _Work, files: Sequence[_File]) -> None:
+    total = sum(file.path.stat().st_size for file in files)
+    with Progress(f"ingest {work.name}", total / 1000, "kB") as bar:
+        window: list[documents.Load] = []
+        held = 0
+        for file in files:
+            load = _read(work, file)
+            if load is None:
+                bar.advance(file.path.stat().st_size / 1000)
+                continue
+            window.append(load)
+            held += len(load.chunks)
+            if held >= _WINDOW:
+                _store(work, window, bar)
+                window, held = [], 0
+        _store(work, window, bar)
+
+
+def _read(work: _Work, file: _File) -> documents.Load | None:
+    """The file ready to be stored, or None when it is unchanged or refused."""
+    work.seen.add(file.source)
+    size = file.path.stat().st_size
+    reader = readers.reader_for(file.path.name)
+    row = work.known.get(file.source)
+    try:
+        if reader is None:
+            raise Refused(f"format: no reader for {file.path.suffix or 'a name without ending'}")
+        try:
+            data = file.path.read_bytes()
+        except OSError as error:
+            raise Refused(f"unreadable: {error.strerror}") from None
+        digest = hashlib.sha256(data).digest()
+        if row is not None and row.content_hash == digest and row.status in {"indexed", "missing"}:
+            work.counts["unchanged"] += 1
+            if row.status == "missing":
+                work.back.append(file.source)
+            return None
+        document = reader(file.source, decode(data))
+        load = _load(work, document, str(file.root), digest, size)
+        if not load.chunks:
+            raise Refused("empty: the file holds no text")
+        return load
+    except Refused as refusal:
+        _refuse(work, file.source, str(file.root), str(refusal), size)
+        return None
+
+
+def _refuse(work: _Work, source: str, root: str, reason: str, size: int) -> None:
+    work.counts["refused"] += 1
+    work.refused.append((source, reason))
+    if work.collection is not None:
+        gone = documents.refuse(work.store, work.collection, source, root, reason, size)
+        work.deleted += gone
+        work.changed = work.changed or gone > 0
+
+
+def _ingest_records(work: _Work, path: Path) -> None:
+    """A BEIR corpus: every record is a document."""
+    if not path.is_file():
+        raise UsageError(f"{path} does not exist: --format beir takes a corpus.jsonl or the folder that holds it.")
+    root = str(path.absolute())
+    with Progress(f"ingest {work.name}", path.stat().st_size / 1000, "kB") as bar:
+        window: list[documents.Load] = []
+        sources: set[str] = set()
+        held = 0
+        for document, line in beir.records(path):
+            if document.source in work.seen:
+                raise UsageError(f"{path} holds the record {document.source!r} twice: keep one.")
+            work.seen.add(document.source)
+            digest = hashlib.sha256(line).digest()
+            row = work.known.get(document.source)
+            if row is not None and row.content_hash == digest and row.status in {"indexed", "missing"}:
+                work.counts["unchanged"] += 1
+                if row.status == "missing":
+                    work.back.append(document.source)
+                bar.advance(len(line) / 1000)
+                continue
+            load = _load(work, document, root, digest, len(line))
+            if not load.chunks:
+                _refuse(work, document.source, root, "empty: the record holds no text", len(line))
+                continue
+            window.append(load)
+            sources.add(document.source)
+            held += len(load.chunks)
+            if held >= (_WINDOW if work.model.dim is not None else 20 * _WINDOW):
+                _store(work, window, bar, together=True)
+                window, held = [], 0
+        _store(work, window, bar, together=True)
+
+
+def _load(work: _Work, document: Document, root: str, digest: bytes, size: int) -> documents.Load:
+    chunks = chunking.chunk(document, work.settings, work.model.count_tokens, work.model.limit)
+    bodies = [chunking.body(c, work.settings) for c in chunks]
+    if work.model.limit is not None:
+        # A text of fewer characters than the window has tokens fits in any case.
+        work.over_limit += sum(len(b) > work.model.limit - 2 and work.model.count_tokens(b) + 2 > work.model.limit for b in bodies)
+    tier = authority.tier(work.rules, document.source) if work.rules else 0
+    return documents.Load(document, root, digest, size, tier, chunks, bodies, [])
+
+
+def _store(work: _Work, window: Sequence[documents.Load], bar: Progress, *, together: bool = False) -> None:
+    """Embeds the texts of a window in one go, then stores its documents."""
+    if not window:
+        return
+    if work.collection is None:
+        work.collection = collections.create(
+            work.store, work.name, work.settings, embedder=work.model.name, model_digest=work.model.digest, dim=work.model.dim, language=work.language
+        )
+    texts = [text for load in window for text in load.bodies]
+    total = sum(load.bytes for load in window) / 1000
+    fresh = 0.0
+
+    def on_batch(done: int) -> None:
+        nonlocal fresh
+        step = min(total * done / max(len(texts), 1), total - fresh)
+        fresh += step
+        bar.advance(step)
+
+    vectors, embedded = embed(work.store, work.model, texts, on_batch)
+    work.embedded += embedded
+    ready, at = [], 0
+    for load in window:
+        ready.append(
+            documents.Load(
+                load.document, load.root, load.content_hash, load.bytes, load.authority, load.chunks, load.bodies, vectors[at : at + len(load.bodies)]
+            )
+        )
+        at += len(load.bodies)
+    store = documents.store_batch if together else documents.store_documents
+    work.deleted += store(work.store, work.collection, ready)
+    for load in ready:
+        row = work.known.get(load.document.source)
+        work.counts["replaced" if row is not None and row.content_hash is not None and row.status != "retired" else "indexed"] += 1
+    work.changed = True
+    bar.advance(total - fresh)
+
+
+# ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _vanished(work: _Work, paths: Sequence[Path], prune: bool) -> list[str]:
+    """Marks what the ledger knows under the named paths but is there no more; with `prune` it is retired."""
+    assert work.collection is not None
+    named = [path.absolute() for path in paths]
+    named += [path.absolute() / "corpus.jsonl" for path in paths if path.is_dir()]
+    gone = []
+    for source, row in work.known.items():
+        if source in work.seen or row.status in {"retired", "refused"}:
+            continue
+        place = Path(row.root) / source
+        if any(place.is_relative_to(path) or Path(row.root) == path for path in named):
+            gone.append(source)
+    if prune:
+        work.deleted += documents.mark(work.store, work.collection, gone, "retired", "the file is gone and --prune was given")
+        work.counts["retired"] = len(gone)
+        work.changed = work.changed or bool(gone)
+        gone = []
+    else:
+        documents.mark(work.store, work.collection, gone, "missing", "the file is gone")
+        work.counts["missing"] = len(gone)
+    documents.restore(work.store, work.collection, work.back)
+    return gone
+
+
+def _finish(work: _Work, missing: Sequence[str], seconds: float) -> IngestReport:
+    assert work.collection is not None
+    collection = work.collection
+    for source, reason in work.refused:
+        if source not in work.known:
+            documents.refuse(work.store, collection, source, "", reason, 0)
+    if work.rules is not None and work.rules != collection.authority:
+        sources = documents.ledger(work.store, collection)
+        collections.set_authority(work.store, collection, work.rules, {source: authority.tier(work.rules, source) for source in sources})
+    if work.changed or not collection.link_digest:
+        relink(work.store, collection)
+    expected = {"chunks_tsv"} | ({"chunks_hnsw"} if collection.dim is not None else set()) | ({"chunks_bm25"} if work.store.bm25 else set())
+    if set(collections.indexes(work.store, collection)) != expected:
+        say(f"building the indexes of {collection.name} …")
+        collections.build_indexes(work.store, collection)
+    elif work.changed:
+        collections.analyse(work.store, collection, reindex_bm25=work.deleted > 0 or collection.stale_rows > 0)
+    documents.set_corpus_digest(work.store, collection)
+    sizes = collections.size(work.store, collection)
+    return IngestReport(
+        collection.name, work.counts, work.refused, missing, sizes.chunks, {"cites": sizes.cites, "defines": sizes.defines}, work.embedded,
+        documents.counts(work.store, collection)["without_vector"], work.over_limit, seconds,
+    )  # fmt: skip
+
+
+def relink(store: Store, collection: Collection) -> dict[str, int]:
+    """Rebuilds both link relations from the stored text; returns the number of mentions per relation."""
+    rows = list(documents.texts(store, collection))
+    spots = documents.spots(store, collection)
+    found = links.link_rows(rows, spots, {source: title for source, title, _ in rows})
+    return replace_links(store, collection, list(found), links.EXTRACTOR)
+
+
+def reindex(store: Store, collection: Collection) -> None:
+    """Rebuilds every derived index of a collection."""
+    collections.build_indexes(store, collection)

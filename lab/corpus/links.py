@@ -1,0 +1,217 @@
+"""Links found in text: citations ("see section 4.2.1") and definitions ("X means …"). Pure functions on text, then one resolution pass.
+
+The patterns are those of statutes, rulebooks, manuals and contracts; English only. What a citation points to is looked up among the numbered
+headings of the collection, in a second pass, so that the order of ingest does not matter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from lab.corpus.sentences import sentences
+from lab.records import Definition, Mention
+from lab.store.documents import Spot
+from lab.store.links import LinkRow
+from lab.text import term_key
+
+EXTRACTOR = "rules-1"
+
+# ── citations ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_KINDS = {
+    "section": "section", "sections": "section", "sec": "section", "subsection": "section", "subsections": "section", "§": "section", "§§": "section",
+    "article": "article", "articles": "article", "art": "article", "rule": "rule", "rules": "rule", "clause": "clause", "clauses": "clause",
+    "chapter": "chapter", "chapters": "chapter", "annex": "annex", "annexes": "annex", "appendix": "appendix", "appendices": "appendix",
+    "table": "table", "tables": "table", "paragraph": "paragraph", "paragraphs": "paragraph", "part": "part", "schedule": "schedule",
+    "standard": "chapter", "procedure": "chapter", "manual": "chapter",
+}  # fmt: skip
+_NUMBER = r"(?:\d+(?:[.-]\d+)*[a-z]?|[A-Z](?:[.-]?\d+)*)(?![A-Za-z])(?:\(\w{1,4}\))*"
+_CITATION = re.compile(
+    rf"(?P<kind>§§?|\b(?:{'|'.join(sorted((k for k in _KINDS if k[0].isalpha()), key=len, reverse=True))})\b\.?)\s*"
+    rf"(?P<first>{_NUMBER})(?P<more>(?:\s*(?:,|;|and|or|to|through|–|-|\band\b|\bor\b|, and|, or)\s+(?:(?:section|article|rule|clause|chapter)s?\s+)?{_NUMBER})*)",
+    re.IGNORECASE,
+)
+_PART = re.compile(rf"(?P<join>,|;|and|or|to|through|–|-)?\s*(?:(?:section|article|rule|clause|chapter)s?\s+)?(?P<number>{_NUMBER})", re.IGNORECASE)
+# "Article 6 of Directive 95/46/EC", "section 4 of the Companies Act": somebody else's text.
+_EXTERNAL = re.compile(
+    r"\s*(?:\([^)]*\)\s*)?(?:of|in|to|under)\s+(?:(?:the|that|this|said|its)\s+)?"
+    r"(?:[A-Z][\w’'-]*\s+){0,6}?(?:Directive|Regulation|Act|Treaty|Charter|Convention|Code|Constitution|Decision|Agreement|Law|TFEU|TEU|RFC|ISO|EN|IEC)\b"
+    r"(?!\s*(?:and|or)\b)"
+)
+_OWN = re.compile(r"\s*(?:of|in)\s+this\s+(?:Directive|Regulation|Act|Treaty|Code|Agreement|Law)\b", re.IGNORECASE)
+
+
+def find_citations(text: str) -> list[Mention]:
+    """Every place where `text` names a numbered part, lists and ranges expanded; those of other acts left out.
+
+    >>> [(m.kind, m.number) for m in find_citations("See sections 4.2 and 4.3, and Rule 7(1).")]
+    [('section', '4.2'), ('section', '4.3'), ('rule', '7')]
+    """
+    found: list[Mention] = []
+    for match in _CITATION.finditer(text):
+        word = match["kind"].lower().rstrip(".")
+        if match["first"][0].isalpha() and not match["first"][0].isupper():
+            continue
+        if word in {"part", "standard", "procedure", "manual", "table", "paragraph", "rules"} and match["first"][0].isalpha() and word != "table":
+            continue
+        if _EXTERNAL.match(text, match.end()) and not _OWN.match(text, match.end()):
+            continue
+        kind = _KINDS[word]
+        previous = ""
+        for part in _PART.finditer(text, match.start("first"), match.end()):
+            number = _bare(part["number"])
+            if (part["join"] or "").lower() in {"to", "through", "–", "-"} and previous:
+                for between in _range(previous, number):
+                    found.append(Mention(kind, between, match.group(), match.start(), match.end()))
+            found.append(Mention(kind, number, match.group(), match.start(), match.end()))
+            previous = number
+    return found
+
+
+def _bare(number: str) -> str:
+    """Without the paragraph in brackets: `6(1)(a)` → `6`."""
+    return number.split("(")[0].rstrip(".")
+
+
+def _range(first: str, last: str) -> list[str]:
+    """What lies strictly between two numbers that differ in their last component (`4.2` to `4.5` → 4.3, 4.4)."""
+    head, _, a = first.rpartition(".")
+    head_last, _, b = last.rpartition(".")
+    if head != head_last or not (a.isdigit() and b.isdigit()) or not 0 < int(b) - int(a) <= 200:
+        return []
+    return [f"{head}.{n}" if head else str(n) for n in range(int(a) + 1, int(b))]
+
+
+# ── definitions ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_OPEN, _CLOSE = r"[\"“‘'«*_`]+", r"[\"”’'»*_`]+"
+_VERB = r"(?:means|shall mean|is defined as|are defined as|is defined to be|refers to|denotes|designates|shall have the meaning|has the meaning|is understood as|is understood to be)"
+_QUOTED = re.compile(rf"{_OPEN}(?P<term>[^\"“”‘’«»*`\n]{{2,60}}?){_CLOSE}\s*(?:\([^)\n]{{1,60}}\)\s*)?,?\s*(?:of the [^,.;\n]{{2,40}}\s+)?(?:{_VERB}\b|\bis (?=when|where|a |an |the |any |every ))")
+_THE_TERM = re.compile(
+    rf"\b(?:the|this)\s+(?:term|word|words|expression|phrase)\s+(?:{_OPEN})?(?P<term>[^\"“”‘’«»*`,.;\n]{{2,60}}?)(?:{_CLOSE})?,?\s+"
+    rf"(?:{_VERB}|covers|stands for|is used for|is used of|is reserved for|describes|includes|is applied to|applies to)\b",
+    re.IGNORECASE,
+)
+_CALLED = re.compile(
+    rf"\b(?:is|are|counts as|count as|(?:is|are) (?:called|known as|termed|said to be))\s+(?:an?\s+|the\s+)?{_OPEN}(?P<term>[^\"“”‘’«»*`\n]{{2,60}}?){_CLOSE}"
+    r"(?=\s+(?:if|when|once|where|while|as soon as|only)\b|\s*[.,;:])"
+)
+_BARE = re.compile(
+    rf"^[\s(]*(?:\(?[0-9a-z]{{1,3}}[.)]\s+|[-*•]\s+)?(?:(?:In|For the purposes? of)\s+(?:this|these)\s+[^,\n]{{2,60}},\s+)?(?:An?\s+|The\s+|By\s+)?"
+    rf"(?P<term>[A-Za-z][\w’'/-]*(?:[ ][\w’'/-]+){{0,4}})\s+(?:{_VERB})\s+(?!that\b)",
+    re.IGNORECASE,
+)
+_GLOSSARY = re.compile(r"^\s*(?:[-*•]\s+)?(?:\*\*|__)(?P<term>[^*_\n]{2,60}?)[:.]?(?:\*\*|__)\s*(?:[:—–-]\s+)(?=\w)")
+_NOT_A_TERM = frozenset(
+    "this that it which what who they these those there here he she we you one such both each if when where as and or but so not no by means"
+    " also often usually always never only then".split()
+)
+
+
+def find_definitions(text: str) -> list[Definition]:
+    """Every place where `text` says what a term means, with the defining sentence; the first per term and sentence.
+
+    >>> find_definitions('**Cold permit** means a permit for work without a flame.')[0].term
+    'Cold permit'
+    """
+    found: list[Definition] = []
+    for start, end in sentences(text):
+        sentence = text[start:end]
+        terms: list[str] = []
+        for pattern in (_THE_TERM, _QUOTED, _CALLED, _GLOSSARY, _BARE):
+            for match in pattern.finditer(sentence):
+                term = " ".join(match["term"].strip(" *_`\"'“”‘’«»,:").split())
+                if pattern is _BARE and terms:
+                    continue
+                if _is_term(term) and term_key(term) not in map(term_key, terms):
+                    terms.append(term)
+        found += [Definition(term, start, end) for term in terms]
+    return found
+
+
+def _is_term(term: str) -> bool:
+    parts = term.lower().split()
+    if not 1 <= len(parts) <= 7 or parts[0] in _NOT_A_TERM or parts[-1] in _NOT_A_TERM | {"the", "a", "an", "of", "to", "in"}:
+        return False
+    return any(ch.isalpha() for ch in term) and bool(term_key(term))
+
+
+# ── resolution ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_HEADING_NUMBER = re.compile(
+    rf"^\W*(?:(?P<kind>{'|'.join(sorted((k for k in _KINDS if k[0].isalpha()), key=len, reverse=True))}|§)\s*)?(?P<number>\d+(?:[.-]\d+)*[a-z]?|[A-Z](?:[.-]?\d+)*)(?=[\s.:)—–]|$)",
+    re.IGNORECASE,
+)
+
+
+def heading_number(heading: str) -> tuple[str, str] | None:
+    """(kind, number) of a numbered heading, kind empty where it names none.
+
+    >>> heading_number("4.2.1 Before the isolation"), heading_number("Article 6"), heading_number("A warning")
+    (('', '4.2.1'), ('article', '6'), None)
+    """
+    match = _HEADING_NUMBER.match(heading.strip())
+    if match is None:
+        return None
+    kind, number = (match["kind"] or "").lower(), match["number"]
+    if not kind and (number[0].isalpha() and (len(number) == 1 or not any(ch.isdigit() for ch in number)) or not number[0].isdigit() and number[0].islower()):
+        return None
+    return _KINDS.get(kind, ""), number
+
+
+_Targets = Mapping[tuple[str, str], Mapping[str, Spot]]
+
+
+def targets(spots: Mapping[str, Sequence[Spot]], titles: Mapping[str, str]) -> _Targets:
+    """(kind, number) → source → the first chunk below that heading."""
+    found: dict[tuple[str, str], dict[str, Spot]] = {}
+    for source, chunks in spots.items():
+        for chunk in chunks:
+            for heading in (titles.get(source, ""), *chunk.heading):
+                number = heading_number(heading)
+                if number is not None:
+                    found.setdefault(number, {}).setdefault(source, chunk)
+    return found
+
+
+def resolve(mention: Mention, source: str, table: _Targets) -> Spot | None:
+    """The chunk a mention points to: in its own document first, else in the only other document that has this number."""
+    for key in ((mention.kind, mention.number), ("", mention.number)):
+        if key == ("", mention.number) and mention.kind in {"table", "annex", "appendix", "paragraph", "article"}:
+            continue
+        by_source = table.get(key, {})
+        if source in by_source:
+            return by_source[source]
+        if len(by_source) == 1:
+            return next(iter(by_source.values()))
+    return None
+
+
+def link_rows(
+    documents: Iterable[tuple[str, str, str]], spots: Mapping[str, Sequence[Spot]], titles: Mapping[str, str]
+) -> Iterator[LinkRow]:
+    """The links of (source, title, text) documents: citations resolved against `spots`, definitions at the chunk that holds them."""
+    table = targets(spots, titles)
+    for source, _, text in documents:
+        chunks = spots.get(source, ())
+        if not chunks:
+            continue
+        for mention in find_citations(text):
+            here, there = _chunk_at(chunks, mention.start, mention.end), resolve(mention, source, table)
+            if here is not None and there is not None and here.key != there.key:
+                yield LinkRow("cites", here.key, None, there.key, mention.start, mention.end, mention.label)
+        for definition in find_definitions(text):
+            here = _chunk_at(chunks, definition.start, definition.end)
+            if here is not None:
+                yield LinkRow("defines", None, term_key(definition.term), here.key, definition.start, definition.end, definition.term)
+
+
+def _chunk_at(chunks: Sequence[Spot], start: int, end: int) -> Spot | None:
+    """The chunk that holds most of the span, the first of equals."""
+    best, most = None, 0
+    for chunk in chunks:
+        shared = min(end, chunk.end) - max(start, chunk.start)
+        if shared > most:
+            best, most = chunk, shared
+    return best

@@ -1,0 +1,31 @@
+"""BEIR corpora: `corpus.jsonl`, one record a line with `_id`, `title`, `text`. A record is a document; its `_id` is the source."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from lab.errors import UsageError
+from lab.records import Block, Document
+
+
+def records(path: Path) -> Iterator[tuple[Document, bytes]]:
+    """(document, raw line) of every record, in file order. Raises UsageError naming the line that is no record."""
+    opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+    with opened as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+                source, text = str(record["_id"]), str(record["text"])
+            except (ValueError, KeyError, TypeError):
+                raise UsageError(f"{path} line {number} is no BEIR record: it needs the JSON keys _id and text.") from None
+            text = text.replace("\0", " ")
+            title = str(record.get("title") or "").replace("\0", " ")
+            metadata = record.get("metadata")
+            yield Document(
+                source, title, text, (Block("paragraph", 0, len(text)),) if text.strip() else (), "beir", metadata if isinstance(metadata, dict) else {}
+            ), line

@@ -1,0 +1,142 @@
+"""Markdown (CommonMark with tables), read with markdown-it-py.
+
+The stored text is the file's own text, so that an offset is an offset into what the author wrote, with one exception: a table row becomes
+one sentence with the column heads in it ("For Pump A, the test interval is 6 months."), because a bare row says nothing when it stands alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from lab.corpus.readers.plain import stem_title
+from lab.records import Block, BlockKind, Document
+
+
+@functools.cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark").enable("table")
+
+
+def read(source: str, text: str) -> Document:
+    lines = text.splitlines(keepends=True)
+    out: list[str] = []
+    position = 0
+    line = 0
+    starts: dict[int, int] = {}  # line of the file → offset in the stored text
+    blocks: list[tuple[BlockKind, int, int, int]] = []  # kind, start, end, level
+    title = ""
+
+    def copy_until(stop: int) -> None:
+        nonlocal position, line
+        while line < stop:
+            starts[line] = position
+            out.append(lines[line])
+            position += len(lines[line])
+            line += 1
+        starts[line] = position
+
+    tokens = _parser().parse(text)
+    pending: list[tuple[BlockKind, int, int, int]] = []  # kind, first line, line after, level
+    for index, token in enumerate(tokens):
+        if token.map is None:
+            continue
+        first, after = token.map
+        if token.type == "table_open":
+            copy_until(first)
+            for sentence in rows_as_sentences(_table(tokens, index)):
+                blocks.append(("row", position, position + len(sentence), 0))
+                out.append(sentence + "\n")
+                position += len(sentence) + 1
+            line = after
+            starts[line] = position
+        elif token.type == "heading_open" and token.level == 0:
+            copy_until(after)
+            heading = plain_inline(tokens[index + 1])
+            if not title:
+                title = heading
+            pending.append(("heading", first, after, int(token.tag[1])))
+        elif token.type in {"fence", "code_block"}:
+            copy_until(after)
+            pending.append(("code", first, after, 0))
+        elif token.type in {"paragraph_open", "html_block", "heading_open"}:
+            copy_until(after)
+            pending.append(("paragraph", first, after, 0))
+    copy_until(len(lines))
+
+    stored = "".join(out)
+    for kind, first, after, level in pending:
+        start, end = starts[first], starts[after]
+        while end > start and stored[end - 1].isspace():
+            end -= 1
+        while start < end and stored[start].isspace() and kind != "code":
+            start += 1
+        if end > start:
+            blocks.append((kind, start, end, level))
+    ordered = sorted(blocks, key=lambda block: (block[1], -block[2]))
+    return Document(
+        source=source,
+        title=title or stem_title(source),
+        text=stored,
+        blocks=tuple(Block(kind, start, end, level) for kind, start, end, level in _flat(ordered)),
+        format="markdown",
+    )
+
+
+def _flat(blocks: Sequence[tuple[BlockKind, int, int, int]]) -> list[tuple[BlockKind, int, int, int]]:
+    """Without blocks that lie inside an earlier one."""
+    flat: list[tuple[BlockKind, int, int, int]] = []
+    for block in blocks:
+        if not flat or block[1] >= flat[-1][2]:
+            flat.append(block)
+    return flat
+
+
+def plain_inline(token: Token) -> str:
+    """The words of an inline token, without marks."""
+    parts = [child.content if child.type in {"text", "code_inline"} else " " if "break" in child.type else "" for child in token.children or []]
+    return "".join(parts).strip()
+
+
+def _table(tokens: Sequence[Token], at: int) -> list[list[str]]:
+    """The cells of the table that opens at `tokens[at]`, heads first."""
+    rows: list[list[str]] = []
+    for token in tokens[at + 1 :]:
+        if token.type == "table_close":
+            break
+        if token.type == "tr_open":
+            rows.append([])
+        elif token.type == "inline":
+            rows[-1].append(plain_inline(token))
+    return rows
+
+
+def rows_as_sentences(rows: Sequence[Sequence[Any]]) -> list[str]:
+    """One sentence a row.
+
+    >>> rows_as_sentences([["Pump", "Test interval"], ["Pump A", "6 months"]])
+    ['For Pump A, the test interval is 6 months.']
+    """
+    if not rows:
+        return []
+    heads = [str(cell).strip() for cell in rows[0]]
+    sentences = []
+    for row in rows[1:]:
+        cells = [str(cell).strip() for cell in row]
+        if not any(cells):
+            continue
+        parts = [f"the {_uncapital(head)} is {cell.rstrip('.')}" if head else cell for head, cell in zip(heads[1:], cells[1:], strict=False) if cell]
+        subject = cells[0] or "this row"
+        sentences.append(f"For {subject}, {'; '.join(parts)}." if parts else f"{heads[0]}: {subject}." if heads and heads[0] else f"{subject}.")
+    if not sentences and any(heads):
+        sentences.append("; ".join(head for head in heads if head) + ".")
+    return sentences
+
+
+def _uncapital(head: str) -> str:
+    """`Test interval` → `test interval`; `PRV` and `pH` stay."""
+    return head[0].lower() + head[1:] if len(head) > 1 and head[1].islower() else head

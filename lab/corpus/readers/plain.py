@@ -1,0 +1,112 @@
+"""Plain text: paragraphs between blank lines, underlined headings and numbered ones."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+from lab.records import Block, BlockKind, Document
+
+_ADORNMENT = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}\s*$")
+_NUMBERED = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,5})\.?[ \t]+[A-Z“\"‘(].{0,100}$")
+Line = tuple[int, int, str]  # start, end without the line break, text
+
+
+def read(source: str, text: str) -> Document:
+    return structured(source, text, "text", numbered=True)
+
+
+def stem_title(source: str) -> str:
+    """A title for a document without one: its file name without ending."""
+    return PurePosixPath(source).name.split(".")[0] or source
+
+
+def structured(source: str, text: str, format: str, *, numbered: bool) -> Document:
+    """A document whose headings are lines underlined (or over- and underlined) with a run of one sign; their level is the order in
+    which the styles occur. With `numbered`, a line of its own such as `4.2 Isolation of pumps` is one too, its depth the level."""
+    lines = _lines(text)
+    blocks: list[Block] = []
+    styles: list[str] = []
+    title = ""
+    index = 0
+    while index < len(lines):
+        start, _, content = lines[index]
+        if not content.strip():
+            index += 1
+            continue
+        heading = _underlined(lines, index)
+        if heading is not None:
+            over, words, style, after = heading
+            if style not in styles:
+                styles.append(style)
+            blocks.append(Block("heading", over, lines[after - 1][1], styles.index(style) + 1))
+            title = title or words
+            index = after
+            continue
+        stop = index
+        while stop < len(lines) and lines[stop][2].strip() and (stop == index or _underlined(lines, stop) is None):
+            stop += 1
+        run = lines[index:stop]
+        if numbered and len(run) == 1 and _NUMBERED.fullmatch(content.strip()) and content.strip()[-1] not in ".;,:":
+            match = _NUMBERED.fullmatch(content.strip())
+            depth = match[1].count(".") + 1 if match else 1
+            blocks.append(Block("heading", start, run[0][1], len(styles) + depth))
+            title = title or content.strip()
+            index = stop
+            continue
+        kind: BlockKind = "paragraph"
+        previous = text[: start].rstrip() if blocks else ""
+        if content[0] in " \t" and previous.endswith("::"):
+            kind = "code"
+            while stop < len(lines):  # a literal block goes on over blank lines while it stays indented
+                follow = stop
+                while follow < len(lines) and not lines[follow][2].strip():
+                    follow += 1
+                if follow == len(lines) or lines[follow][2][0] not in " \t":
+                    break
+                stop = follow + 1
+                while stop < len(lines) and lines[stop][2].strip() and lines[stop][2][0] in " \t":
+                    stop += 1
+            run = lines[index:stop]
+        blocks.append(Block(kind, start + (0 if kind == "code" else len(content) - len(content.lstrip())), run[-1][1]))
+        index = stop
+    return Document(source=source, title=title or stem_title(source), text=text, blocks=tuple(blocks), format=format)
+
+
+def _lines(text: str) -> list[Line]:
+    lines = []
+    position = 0
+    for raw in text.splitlines(keepends=True):
+        content = raw.rstrip()
+        lines.append((position, position + len(content), content))
+        position += len(raw)
+    return lines
+
+
+def _underlined(lines: list[Line], at: int) -> tuple[int, str, str, int] | None:
+    """(start, words, style, index of the line after) of the heading that begins at line `at`, or None."""
+
+    def adornment(index: int) -> str | None:
+        if index >= len(lines):
+            return None
+        match = _ADORNMENT.fullmatch(lines[index][2])
+        return match[1] if match else None
+
+    def title(index: int) -> str | None:
+        if index >= len(lines):
+            return None
+        content = lines[index][2]
+        return content.strip() if content.strip() and _ADORNMENT.fullmatch(content) is None else None
+
+    over = adornment(at)
+    if over is not None:
+        words = title(at + 1)
+        if words and adornment(at + 2) == over and len(lines[at][2]) >= len(words):
+            return lines[at][0], words, over + over, at + 3
+        return None
+    content = lines[at][2]
+    words = title(at)
+    under = adornment(at + 1)
+    if words and under is not None and content[0] not in " \t" and len(lines[at + 1][2]) >= len(content):
+        return lines[at][0], words, under, at + 2
+    return None

@@ -1,0 +1,1 @@
+"""The harness: coverage of judgments, measures, runs and experiments. It calls the same search as everybody else."""

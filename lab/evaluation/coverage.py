@@ -1,0 +1,65 @@
+"""Which result covers which judgment. The unit of relevance is the judgment, credited once, at its first covering rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lab.errors import UsageError
+from lab.records import Judgment
+from lab.store.documents import Spot
+
+
+def covers(start: int, end: int, judgment: Judgment) -> bool:
+    """A chunk `[start, end)` of the judgment's document covers it when it holds at least half of the span's characters or, for a span
+    longer than the chunk, when at least half of the chunk lies inside the span."""
+    shared = min(end, judgment.end) - max(start, judgment.start)
+    if shared <= 0:
+        return False
+    span, chunk = judgment.end - judgment.start, end - start
+    return 2 * shared >= span or (span > chunk and 2 * shared >= chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A judgment as a ranking can meet it: the exact classes whose members cover it, and the chunks that do so themselves."""
+
+    judgment: Judgment
+    classes: frozenset[bytes]
+    keys: frozenset[int]
+
+
+def targets(judgments: Sequence[Judgment], spots: Mapping[str, Sequence[Spot]]) -> list[Target]:
+    """One target a judgment, in the same order."""
+    found = []
+    for judgment in judgments:
+        chunks = [spot for spot in spots.get(judgment.source, ()) if covers(spot.start, spot.end, judgment)]
+        found.append(Target(judgment, frozenset(c.class_id for c in chunks), frozenset(c.key for c in chunks)))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """What the result at one rank newly covers: indexes of the question's targets, highest grade first; `by_twin` when only a copy does."""
+
+    newly: tuple[int, ...]
+    grade: int
+    by_twin: bool
+
+
+def credit(results: Sequence[tuple[int, bytes]], wanted: Sequence[Target]) -> list[Credit]:
+    """One entry a result, for results given as (key, exact class), best first. Raises UsageError for a key that stands twice."""
+    keys = [key for key, _ in results]
+    if len(set(keys)) < len(keys):
+        twice = sorted({key for key in keys if keys.count(key) > 1})
+        raise UsageError(f"the ranking holds the same passage twice ({', '.join(map(str, twice))}): a ranking must hold each once.")
+    open_targets = dict(enumerate(wanted))
+    credits = []
+    for key, cls in results:
+        newly = [i for i, target in open_targets.items() if key in target.keys or cls in target.classes]
+        newly.sort(key=lambda i: (-wanted[i].judgment.grade, i))
+        for i in newly:
+            del open_targets[i]
+        by_twin = bool(newly) and not any(key in wanted[i].keys for i in newly)
+        credits.append(Credit(tuple(newly), wanted[newly[0]].judgment.grade if newly else 0, by_twin))
+    return credits

@@ -1,0 +1,84 @@
+"""Measures of one ranking, named as the literature writes them: `hit@5`, `R@10`, `RR@10`, `nDCG@10`, `distinct@10`, `sources@10`, `short@10`.
+
+`R`, `RR` and `nDCG` agree with ir_measures (trec_eval) on the ranking in which every result stands for the judgment it newly covers; tests hold
+them together. A question without results scores 0.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lab.errors import unknown
+from lab.evaluation.coverage import Credit
+
+DEFAULT = ("hit@1", "hit@3", "hit@5", "hit@10", "R@5", "R@10", "RR@10", "nDCG@10", "distinct@10", "sources@10", "short@10")
+_NAMES = {"hit": "hit", "success": "hit", "r": "R", "recall": "R", "rr": "RR", "mrr": "RR", "ndcg": "nDCG", "distinct": "distinct", "sources": "sources", "short": "short"}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Measure:
+    """A measure and its cutoff; prints and parses as itself."""
+
+    name: str
+    k: int
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.k}"
+
+
+def parse(text: str) -> Measure:
+    """`hit@5` → Measure("hit", 5). Raises UsageError naming the nearest measure."""
+    match = re.fullmatch(r"\s*([A-Za-z]+)@(\d+)\s*", text)
+    if match is None or match[1].lower() not in _NAMES or not 1 <= int(match[2]) <= 1000:
+        raise unknown("measure", text, DEFAULT)
+    return Measure(_NAMES[match[1].lower()], int(match[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What measures need of one question: per result its credit, near class and source; and the grades of all judgments of the question."""
+
+    credits: Sequence[Credit]
+    near: Sequence[str]
+    sources: Sequence[str]
+    grades: Sequence[int]
+
+
+def score(measure: Measure, ranking: Ranking) -> float:
+    """The value of one measure for one question, ≥ 0; all but `distinct`, `sources` ≤ 1."""
+    top = ranking.credits[: measure.k]
+    if measure.name == "hit":
+        return float(any(c.newly for c in top))
+    if measure.name == "R":
+        return sum(len(c.newly) for c in top) / len(ranking.grades) if ranking.grades else 0.0
+    if measure.name == "RR":
+        return next((1.0 / rank for rank, c in enumerate(top, 1) if c.newly), 0.0)
+    if measure.name == "nDCG":
+        return _ndcg(top, ranking.grades, measure.k)
+    if measure.name == "distinct":
+        return float(len(set(ranking.near[: measure.k])))
+    if measure.name == "sources":
+        return float(len(set(ranking.sources[: measure.k])))
+    return float(len(ranking.credits) < measure.k)
+
+
+def _ndcg(top: Sequence[Credit], grades: Sequence[int], k: int) -> float:
+    """Gain = grade, discount log2(rank + 1), as trec_eval has it. A result that newly covers several judgments counts for the highest grade; the
+    others can earn nothing any more and are struck from this question's ideal, so that a perfect ranking of large chunks reaches 1."""
+    gain = sum(c.grade / math.log2(rank + 1) for rank, c in enumerate(top, 1) if c.newly)
+    struck = {i for c in top for i in c.newly[1:]}
+    ideal = sorted((grade for i, grade in enumerate(grades) if i not in struck), reverse=True)[:k]
+    best = sum(grade / math.log2(rank + 1) for rank, grade in enumerate(ideal, 1))
+    return gain / best if best > 0 else 0.0
+
+
+def score_all(measures: Sequence[Measure], ranking: Ranking) -> dict[str, float]:
+    return {str(measure): score(measure, ranking) for measure in measures}
+
+
+def mean(values: Mapping[str, float]) -> float:
+    """The mean over all questions, summed in the order of their ids so that it is the same to the last bit."""
+    return math.fsum(values[key] for key in sorted(values)) / len(values) if values else 0.0

@@ -1,0 +1,282 @@
+"""Runs: settings × gold set × collection, executed once and recorded. The members of a grid are executed side by side, question by question."""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lab.corpus.twins import near_classes
+from lab.errors import CannotJudge
+from lab.evaluation import environment
+from lab.evaluation.coverage import Target, credit, targets
+from lab.evaluation.measures import DEFAULT, Measure, Ranking, mean, parse, score_all
+from lab.gold.check import require
+from lab.gold.files import load_gold
+from lab.models.embedders import embedder
+from lab.progress import Progress
+from lab.records import GoldSet, Hit, Question, SearchResult
+from lab.retrieval.context import Corpus
+from lab.retrieval.search import Shared, open_corpus, question_vectors, rank
+from lab.settings import Settings, named
+from lab.store import documents, runs
+from lab.store.connect import Store, connect
+
+SEED = 20_240_229  # of every draw in this version; recorded with each run
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished run: means and per-question scores. `status` is ok, degraded or incomplete."""
+
+    run_id: str
+    collection: str
+    gold: str
+    status: str
+    questions: int
+    passed: Mapping[str, str]
+    settings: Settings
+    scores: Mapping[str, float]
+    by_question: Mapping[str, Mapping[str, float]]
+    kinds: Mapping[str, str]
+    notes: Sequence[str] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of `lab run --json`."""
+        return {
+            "schema_version": 1,
+            "run_id": self.run_id,
+            "status": self.status,
+            "collection": self.collection,
+            "gold": self.gold,
+            "questions": self.questions,
+            "passed": dict(self.passed),
+            "scores": dict(self.scores),
+            "notes": list(self.notes),
+        }
+
+    def to_frame(self) -> Any:
+        """Tidy: one row a question and measure (pandas): run_id, question, kind, measure, value."""
+        import pandas as pd
+
+        rows = [
+            (self.run_id, question, self.kinds.get(question, ""), measure, value)
+            for question, values in self.by_question.items()
+            for measure, value in values.items()
+        ]
+        return pd.DataFrame(rows, columns=["run_id", "question", "kind", "measure", "value"])
+
+    def _repr_html_(self) -> str:
+        import pandas as pd
+
+        return str(pd.DataFrame([self.scores], index=[self.run_id]).round(3).to_html())
+
+
+@dataclass(slots=True)
+class _Member:
+    """What one run gathers while it is executed."""
+
+    run_id: str
+    passed: Mapping[str, str]
+    settings: Settings
+    by_question: dict[str, dict[str, float]] = field(default_factory=dict)
+    rankings: dict[str, SearchResult] = field(default_factory=dict)
+    notes: dict[str, int] = field(default_factory=dict)
+    engines: dict[str, dict[str, int]] = field(default_factory=dict)
+    server: dict[str, str] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def run(
+    collection: str,
+    gold: str | GoldSet,
+    *,
+    store: Store | None = None,
+    settings: Settings | str | None = None,
+    split: str | None = None,
+    measures: Sequence[str] = DEFAULT,
+    **flags: str | float,
+) -> Run:
+    """Searches every question of a gold set once, and records rankings, ledger and scores.
+
+    Raises UsageError for an unknown name, CannotJudge when the gold set does not fit the collection.
+    """
+    if store is None:
+        with connect() as opened:
+            return run(collection, gold, store=opened, settings=settings, split=split, measures=measures, **flags)
+    base = named(settings) if isinstance(settings, str) else settings or Settings()
+    words = {Settings.flag(name).name: str(value) for name, value in flags.items()}
+    chosen = base.with_words(words)
+    wanted = [parse(m) for m in measures]
+    corpus = open_corpus(store, collection)
+    loaded = gold if isinstance(gold, GoldSet) else load_gold(gold, split=split)
+    return execute(corpus, loaded, [(words, chosen)], measures=wanted, split=split or "all")[0]
+
+
+def execute(
+    corpus: Corpus,
+    gold: GoldSet,
+    members: Sequence[tuple[Mapping[str, str], Settings]],
+    *,
+    measures: Sequence[Measure],
+    split: str,
+    experiment_id: str | None = None,
+) -> list[Run]:
+    """Executes all members, question by question, sharing what they have in common; one recorded run a member, in the order given."""
+    require(corpus.store, corpus.collection, gold)
+    judged = {j.question_id for j in gold.judgments}
+    # Unanswerable questions enter abstention measures only, and none of these measures is one.
+    asked = [q for q in gold.questions if q.question_id in judged and q.answerable]
+    unjudged = [q.question_id for q in gold.questions if q.answerable and q.question_id not in judged]
+    if not asked:
+        raise CannotJudge(f"gold set {gold.name!r} holds no answerable question with a judgment: nothing can be scored.")
+    spots = documents.spots(corpus.store, corpus.collection, sorted({j.source for j in gold.judgments}))
+    wanted: dict[str, list[Target]] = {}
+    for question in asked:
+        wanted[question.question_id] = targets(gold.of(question.question_id), spots)
+    runs.record_questions(corpus.store, gold.digest, gold.questions)
+    working = [_begin(corpus, gold, passed, settings, split, experiment_id, unjudged) for passed, settings in members]
+    vectors: list[np.ndarray | None] = [None] * len(asked)
+    if any(settings.dense_arm != "none" for _, settings in members):
+        vectors = question_vectors(corpus, [q.text for q in asked])
+    _search(corpus, asked, vectors, working)
+    near = _near(corpus, working, measures)
+    return [_finish(corpus, gold, member, asked, wanted, near, measures) for member in working]
+
+
+def _begin(
+    corpus: Corpus, gold: GoldSet, passed: Mapping[str, str], settings: Settings, split: str, experiment_id: str | None, unjudged: Sequence[str]
+) -> _Member:
+    c = corpus.collection
+    run_id = new_id("r")
+    runs.begin_run(
+        corpus.store,
+        runs.NewRun(
+            run_id=run_id,
+            experiment_id=experiment_id,
+            collection=c.name,
+            gold=gold.name,
+            gold_digest=gold.digest,
+            split=split,
+            settings=settings.as_dict(),
+            settings_digest=settings.digest,
+            passed=passed,
+            inputs={
+                "ingest": c.ingest.as_dict(), "corpus_digest": c.corpus_digest, "link_digest": c.link_digest, "embedder": c.embedder,
+                "model_digest": c.model_digest, "language": c.language, "index_build": dict(c.index_build), "stale_rows": c.stale_rows,
+                "authority": dict(c.authority), "chunks": corpus.chunks, "without_vector": corpus.without_vector,
+                "reranker": settings.reranker, "reranker_digest": embedder(c.embedder).digest if settings.reranker == "maxsim" else None,
+            },
+            environment=environment.describe(corpus.store),
+            seed=SEED,
+            unjudged=unjudged,
+        ),
+    )  # fmt: skip
+    return _Member(run_id, passed, settings)
+
+
+def new_id(prefix: str) -> str:
+    """`r20261130-141502-9f3a`: sorts by time, unique beyond it."""
+    return f"{prefix}{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def _search(corpus: Corpus, asked: Sequence[Question], vectors: Sequence[np.ndarray | None], members: Sequence[_Member]) -> None:
+    with corpus.store.held(), Progress(f"search {corpus.collection.name}", len(asked) * len(members), "searches") as bar:
+        for question, vector in zip(asked, vectors, strict=True):
+            shared = Shared(corpus, question.text, vector)
+            for member in members:
+                start = time.perf_counter()
+                found = rank(shared, member.settings, texts=False)
+                member.seconds += time.perf_counter() - start
+                member.rankings[question.question_id] = found
+                for note in found.ledger.notes:
+                    member.notes[note] = member.notes.get(note, 0) + 1
+                for name, arm in found.arms.items():
+                    used = member.engines.setdefault(name, {})
+                    used[arm.engine] = used.get(arm.engine, 0) + 1
+                    member.server.update(arm.server)
+                bar.advance()
+
+
+def _near(corpus: Corpus, members: Sequence[_Member], measures: Sequence[Measure]) -> Mapping[str, str]:
+    """Chunk id → near class, over the passages that any member returned; empty when no measure needs it."""
+    if not any(m.name == "distinct" for m in measures):
+        return {}
+    seen = {r.chunk_id for member in members for found in member.rankings.values() for r in found.results}
+    passages = [p for p in documents.chunk_texts(corpus.store, corpus.collection) if p[0] in seen]
+    return near_classes(passages, documents.defined_terms(corpus.store, corpus.collection))
+
+
+def _finish(
+    corpus: Corpus,
+    gold: GoldSet,
+    member: _Member,
+    asked: Sequence[Question],
+    wanted: Mapping[str, Sequence[Target]],
+    near: Mapping[str, str],
+    measures: Sequence[Measure],
+) -> Run:
+    passages: dict[int, int] = {}  # chunk key → index into the list of passages
+    listed: list[runs.Passage] = []
+
+    def passage(hit: Hit) -> int:
+        if hit.key not in passages:
+            passages[hit.key] = len(listed)
+            listed.append((hit.chunk_id, hit.source, hit.start, hit.end, hit.class_id))
+        return passages[hit.key]
+
+    scores: list[tuple[str, str, float]] = []
+    results: list[runs.ResultRow] = []
+    ledger: list[runs.LedgerRow] = []
+    stages: tuple[str, ...] = ()
+    stage_seconds: dict[str, float] = {}
+    for question in asked:
+        found = member.rankings[question.question_id]
+        credits = credit([(r.key, r.class_id) for r in found.results], wanted[question.question_id])
+        ranking = Ranking(
+            credits,
+            [near.get(r.chunk_id, r.chunk_id) for r in found.results],
+            [r.source for r in found.results],
+            [t.judgment.grade for t in wanted[question.question_id]],
+        )
+        values = score_all(measures, ranking)
+        member.by_question[question.question_id] = values
+        scores += [(question.question_id, name, value) for name, value in values.items()]
+        stages = found.ledger.columns
+        rows = [passage(hit) for hit in found.ledger.hits]
+        ledger.append(runs.LedgerRow(question.question_id, rows, found.ledger.ranks.ravel().tolist(), found.ledger.seconds, found.ledger.notes))
+        results += [
+            runs.ResultRow(question.question_id, r.rank, passages[r.key], r.score, r.similarity, c.grade, c.by_twin, r.linked_by)
+            for r, c in zip(found.results, credits, strict=True)
+        ]
+        for name, value in found.ledger.seconds.items():
+            stage_seconds[name] = stage_seconds.get(name, 0.0) + value
+    notes = [f"{note} ({times} questions)" for note, times in sorted(member.notes.items())] + _warnings(member)
+    status = "ok"
+    means = {str(m): mean({q: v[str(m)] for q, v in member.by_question.items()}) for m in measures}
+    runs.finish_run(
+        corpus.store, member.run_id, status=status, questions=len(member.by_question), scores=scores, results=results, ledger=ledger,
+        passages=runs.intern_passages(corpus.store, corpus.collection.name, listed), stages=stages, server=member.server, engines=member.engines,
+        notes=notes, timings={"seconds": member.seconds, "stages": stage_seconds},
+    )  # fmt: skip
+    kinds = {q.question_id: q.kind for q in gold.questions}
+    return Run(
+        member.run_id, corpus.collection.name, gold.name, status, len(member.by_question), dict(member.passed), member.settings, means,
+        member.by_question, kinds, notes,
+    )  # fmt: skip
+
+
+def _warnings(member: _Member) -> list[str]:
+    """Settings that cannot do what they seem to promise."""
+    s, notes = member.settings, []
+    if s.reranker != "none" and s.rerank_depth <= s.k:
+        notes.append(f"rerank_depth {s.rerank_depth} ≤ k {s.k}: the reranker cannot change which passages are returned, only their order")
+    if s.mmr_lambda != 1.0 and s.mmr_pool <= s.k:
+        notes.append(f"mmr_pool {s.mmr_pool} ≤ k {s.k}: MMR cannot change which passages are returned, only their order")
+    return notes

@@ -1,0 +1,175 @@
+"""The files of a gold set, readable by others:
+
+    questions.jsonl   one object a line: `_id`, `text`, `metadata` (`kind`, `split`, `answerable`: false, `copied`, `band`, …)
+    judgments.tsv     header `question source start end grade quote`; `\\t`, `\\n` and `\\\\` escaped in the quote
+    README.md         who or what wrote it, what a grade means
+    documents/        the texts, where we wrote them
+
+Offsets are code points of the stored text of the document.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lab.config import home
+from lab.errors import UsageError, unknown
+from lab.gold.splits import assign
+from lab.records import GoldSet, Judgment, Question
+from lab.resources import folder
+from lab.text import digest
+
+HEADER = ("question", "source", "start", "end", "grade", "quote")
+
+
+def known_sets() -> dict[str, Path]:
+    """Every gold set that a name reaches: ./gold, then LAB_HOME/gold, then what the lab ships; the first wins."""
+    found: dict[str, Path] = {}
+    for place in (Path("gold"), home() / "gold", folder("gold")):
+        if place.is_dir():
+            for path in sorted(place.iterdir()):
+                if (path / "questions.jsonl").is_file():
+                    found.setdefault(path.name, path)
+    return found
+
+
+def locate(name: str | Path) -> Path:
+    """The folder of a gold set, by path or by name."""
+    path = Path(name)
+    if (path / "questions.jsonl").is_file():
+        return path
+    sets = known_sets()
+    if str(name) not in sets:
+        raise unknown("gold set", str(name), sets, mend="make one with `lab gold import DIR --format beir --as NAME`.")
+    return sets[str(name)]
+
+
+def load_gold(name: str | Path, *, split: str | None = None) -> GoldSet:
+    """The gold set of that name or path; with `split` only its questions. Raises UsageError naming the line that cannot be read.
+
+    Questions whose file names no split get ours: `dev` and `test`, half of the questions each, whole components together.
+    """
+    path = locate(name)
+    questions = _questions(path / "questions.jsonl")
+    judgments = _judgments(path / "judgments.tsv", {q.question_id for q in questions})
+    questions = assign(questions, judgments)
+    value = digest(
+        [
+            sorted([q.question_id, q.text, q.kind, q.answerable] for q in questions),
+            sorted([j.question_id, j.source, j.start, j.end, j.grade, j.quote] for j in judgments),
+        ]
+    )[:16]
+    if split is not None:
+        splits = sorted({q.split for q in questions})
+        if split not in splits:
+            raise unknown("split", split, splits)
+        questions = [q for q in questions if q.split == split]
+        kept = {q.question_id for q in questions}
+        judgments = [j for j in judgments if j.question_id in kept]
+    return GoldSet(path.name, tuple(questions), tuple(judgments), value, {"path": str(path)})
+
+
+def save_gold(path: Path, questions: Iterable[Question], judgments: Iterable[Judgment], readme: str) -> None:
+    """Writes a gold set; the folder appears whole or not at all."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.mkdir(parents=True, exist_ok=True)
+    with (fresh / "questions.jsonl").open("w", encoding="utf-8", newline="\n") as file:
+        for q in questions:
+            metadata: dict[str, Any] = {"kind": q.kind} if q.kind else {}
+            metadata |= {"split": q.split} if q.split else {}
+            metadata |= {} if q.answerable else {"answerable": False}
+            file.write(json.dumps({"_id": q.question_id, "text": q.text, "metadata": metadata | dict(q.metadata)}, ensure_ascii=False) + "\n")
+    with (fresh / "judgments.tsv").open("w", encoding="utf-8", newline="\n") as file:
+        file.write("\t".join(HEADER) + "\n")
+        for j in judgments:
+            file.write("\t".join([j.question_id, j.source, str(j.start), str(j.end), str(j.grade), _escape(j.quote)]) + "\n")
+    (fresh / "README.md").write_text(readme, encoding="utf-8")
+    if path.exists():
+        for name in ("questions.jsonl", "judgments.tsv", "README.md"):
+            (fresh / name).replace(path / name)
+        fresh.rmdir()
+    else:
+        fresh.rename(path)
+
+
+def _questions(path: Path) -> list[Question]:
+    questions = []
+    seen: set[str] = set()
+    for number, line in enumerate(_lines(path), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+            question_id, text = str(record["_id"]), str(record["text"])
+            metadata: Mapping[str, Any] = record.get("metadata") or {}
+            rest = {key: value for key, value in metadata.items() if key not in {"kind", "split", "answerable"}}
+            question = Question(
+                question_id, text, str(metadata.get("kind", "")), str(metadata.get("split", "")), bool(metadata.get("answerable", True)), rest
+            )
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UsageError(f"{path} line {number} is no question: it needs the JSON keys _id and text.") from None
+        if question_id in seen:
+            raise UsageError(f"{path} line {number} repeats the question {question_id!r}: keep one.")
+        seen.add(question_id)
+        questions.append(question)
+    return questions
+
+
+def _judgments(path: Path, questions: set[str]) -> list[Judgment]:
+    if not path.is_file():
+        return []
+    judgments = []
+    lines = _lines(path)
+    if not lines or tuple(lines[0].split("\t")) != HEADER:
+        raise UsageError(f"{path} must begin with the header line {' '.join(HEADER)} (tab-separated).")
+    for number, line in enumerate(lines[1:], 2):
+        if not line:
+            continue
+        try:
+            question_id, source, start, end, grade, quote = line.split("\t")
+            judgment = Judgment(question_id, source, int(start), int(end), int(grade), _unescape(quote))
+        except ValueError:
+            raise UsageError(f"{path} line {number} is no judgment: it needs {', '.join(HEADER)}, tab-separated.") from None
+        if judgment.question_id not in questions:
+            raise UsageError(f"{path} line {number} judges the question {judgment.question_id!r}, which questions.jsonl does not hold.")
+        if not 0 <= judgment.start < judgment.end or judgment.grade < 1:
+            raise UsageError(f"{path} line {number} needs 0 ≤ start < end and a grade of at least 1.")
+        judgments.append(judgment)
+    return judgments
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").split("\n")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8: save it as UTF-8.") from None
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+
+
+def _unescape(text: str) -> str:
+    out, escaped = [], False
+    for ch in text:
+        if escaped:
+            out.append({"t": "\t", "n": "\n", "r": "\r"}.get(ch, ch))
+            escaped = False
+        elif ch == "\\":
+            escaped = True
+        else:
+            out.append(ch)
+    return "".join(out)
+
+
+def kinds(questions: Sequence[Question]) -> dict[str, int]:
+    """Kind → number of questions, in sorted order."""
+    counts: dict[str, int] = {}
+    for question in questions:
+        counts[question.kind] = counts.get(question.kind, 0) + 1
+    return dict(sorted(counts.items()))

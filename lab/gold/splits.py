@@ -1,0 +1,60 @@
+"""Splits: `dev` and `test`, 50/50, so that no document and no paraphrase has a foot in both."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lab.records import Judgment, Question
+
+
+def components(questions: Sequence[Question], judgments: Sequence[Judgment]) -> list[list[str]]:
+    """Question ids that hang together: by a judged document they share, or by `metadata.parent` (a paraphrase's original).
+
+    Each component sorted, components in the order of the hash of their first id, which has nothing to do with what they are about.
+    """
+    parent: dict[str, str] = {}
+
+    def find(item: str) -> str:
+        parent.setdefault(item, item)
+        while parent[item] != item:
+            parent[item] = parent[parent[item]]
+            item = parent[item]
+        return item
+
+    def join(a: str, b: str) -> None:
+        first, second = sorted((find(a), find(b)))
+        parent[second] = first
+
+    for question in questions:
+        find("q:" + question.question_id)
+        if question.metadata.get("parent"):
+            join("q:" + question.question_id, "q:" + str(question.metadata["parent"]))
+    for judgment in judgments:
+        join("q:" + judgment.question_id, "d:" + judgment.source)
+    groups: dict[str, list[str]] = {}
+    for question in questions:
+        groups.setdefault(find("q:" + question.question_id), []).append(question.question_id)
+    found = [sorted(group) for group in groups.values()]
+    return sorted(found, key=lambda group: hashlib.sha256(group[0].encode()).hexdigest())
+
+
+def assign(questions: Sequence[Question], judgments: Sequence[Judgment]) -> list[Question]:
+    """The questions with a split each. Those that name one keep it; if none does, components go in hash order to the smaller split."""
+    if any(question.split for question in questions):
+        return [question if question.split else replace(question, split="none") for question in questions]
+    answerable = {question.question_id for question in questions if question.answerable}
+    sizes = {"dev": [0, 0], "test": [0, 0]}  # answerable and unanswerable questions apart: both halves need both
+    split_of: dict[str, str] = {}
+    for group in components(questions, judgments):
+        kind = 0 if group[0] in answerable else 1
+        chosen = min(("dev", "test"), key=lambda name: (sizes[name][kind], name))
+        sizes[chosen][kind] += len(group)
+        split_of.update(dict.fromkeys(group, chosen))
+    return [replace(question, split=split_of[question.question_id]) for question in questions]
+
+
+def largest_share(questions: Sequence[Question], judgments: Sequence[Judgment]) -> float:
+    """The share of the questions that the largest component holds, 0 to 1."""
+    return max((len(group) for group in components(questions, judgments)), default=0) / max(len(questions), 1)

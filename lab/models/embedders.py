@@ -1,0 +1,133 @@
+"""Embedders: text → vector. One protocol, a registry by name, and a reading through the cache.
+
+An embedder is cheap to make: weights load on the first text that the cache does not hold.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from lab.errors import LabError, unknown
+
+
+class Embedder(Protocol):
+    """`dim` None: the collection has no vectors. `limit` is the longest input in tokens, None where there is none."""
+
+    name: str
+    dim: int | None
+    limit: int | None
+
+    @property
+    def digest(self) -> str:
+        """Names the weights and everything else that decides the vectors; part of every cache key."""
+        ...
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of `text` as the model counts them, special tokens left out."""
+        ...
+
+    def encode(self, texts: Sequence[str], on_batch: Callable[[int], None] | None = None) -> np.ndarray:
+        """Unit vectors `(n, dim)` float32 in the order of `texts`; a row of zeros for a text without anything to embed."""
+        ...
+
+    def token_vectors(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """One `(tokens, dim)` float32 array of unit vectors a text, for late interaction."""
+        ...
+
+
+class NoEmbedder:
+    """`none`: lexical search only."""
+
+    name = "none"
+    dim: int | None = None
+    limit: int | None = None
+    digest = "none"
+
+    def count_tokens(self, text: str) -> int:
+        """Words × 1.3, the usual rule where there is no tokenizer."""
+        return round(len(text.split()) * 1.3)
+
+    def encode(self, texts: Sequence[str], on_batch: Callable[[int], None] | None = None) -> np.ndarray:
+        raise LabError("embedder none makes no vectors: search with --dense none, or ingest with --embedder minilm.")
+
+    def token_vectors(self, texts: Sequence[str]) -> list[np.ndarray]:
+        raise LabError("embedder none makes no token vectors: use --reranker none, or ingest with --embedder minilm.")
+
+
+class KeywordEmbedder:
+    """`keyword`: hashed bag of words, 1,024 slots, for seeing the whole machine work without a model.
+
+    Lower case; tokens are runs of a–z; stop words go; each token adds 1 to slot `int(md5(token).hexdigest(), 16) mod 1024`; Euclidean length 1.
+    """
+
+    name = "keyword"
+    dim: int | None = 1024
+    limit: int | None = None
+    digest = "keyword-1024-v1"
+    _STOP = frozenset(
+        "a an and are as at be best by for from good great has have in is it its of on or that the this to with you your".split()
+    )
+
+    def _tokens(self, text: str) -> list[str]:
+        return [token for token in re.findall(r"[a-z]+", text.lower()) if token not in self._STOP]
+
+    def count_tokens(self, text: str) -> int:
+        return round(len(text.split()) * 1.3)
+
+    def encode(self, texts: Sequence[str], on_batch: Callable[[int], None] | None = None) -> np.ndarray:
+        out = np.zeros((len(texts), 1024), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for token in self._tokens(text):
+                out[row, _slot(token)] += 1
+        lengths = np.linalg.norm(out, axis=1, keepdims=True)
+        np.divide(out, lengths, out=out, where=lengths > 0)
+        if on_batch is not None:
+            on_batch(len(texts))
+        return out
+
+    def token_vectors(self, texts: Sequence[str]) -> list[np.ndarray]:
+        arrays = []
+        for text in texts:
+            tokens = self._tokens(text)
+            array = np.zeros((len(tokens), 1024), dtype=np.float32)
+            for row, token in enumerate(tokens):
+                array[row, _slot(token)] = 1
+            arrays.append(array)
+        return arrays
+
+
+@functools.lru_cache(maxsize=100_000)
+def _slot(token: str) -> int:
+    return int(hashlib.md5(token.encode(), usedforsecurity=False).hexdigest(), 16) % 1024
+
+
+def _minilm() -> Embedder:
+    from lab.models.minilm import MiniLM
+
+    return MiniLM()
+
+
+_REGISTRY: dict[str, Callable[[], Embedder]] = {"none": NoEmbedder, "keyword": KeywordEmbedder, "minilm": _minilm}
+
+
+@functools.cache
+def embedder(name: str) -> Embedder:
+    """The embedder of that name, one instance a process."""
+    if name not in _REGISTRY:
+        raise unknown("embedder", name, _REGISTRY)
+    return _REGISTRY[name]()
+
+
+def check_vectors(array: np.ndarray, name: str, rows: int, dim: int) -> np.ndarray:
+    """Refuses what no index could hold: the wrong shape, NaN or infinity."""
+    if array.shape != (rows, dim):
+        raise LabError(f"embedder {name} returned an array of shape {array.shape}, {(rows, dim)} was expected: check the model.")
+    if not np.isfinite(array).all():
+        raise LabError(f"embedder {name} returned NaN or infinity: check the model.")
+    return array

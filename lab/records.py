@@ -1,0 +1,276 @@
+"""The nouns of the lab as frozen dataclasses: what moves between the store, the corpus, retrieval and evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# ── corpus ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+BlockKind = Literal["heading", "paragraph", "code", "row"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A run `[start, end)` of a document's text that a reader recognised.
+
+    `level` is the depth of a heading (1 = title), 0 for all other kinds. A `row` (of a table) or `code` block is not cut by chunkers.
+    """
+
+    kind: BlockKind
+    start: int
+    end: int
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file as ingested. Every offset in the lab is a code point of `text`."""
+
+    source: str
+    title: str
+    text: str
+    blocks: tuple[Block, ...] = ()
+    format: str = "text"
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The unit of retrieval: `[start, end)` of its document, word for word in `text`; `context` stands outside of it."""
+
+    source: str
+    n: int
+    start: int
+    end: int
+    text: str
+    context: str
+    heading: tuple[str, ...] = ()
+
+    @property
+    def chunk_id(self) -> str:
+        return f"{self.source}::{self.n}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A place in a text that cites something: `label` as written, `kind` (section, rule, article, table …) and its number."""
+
+    kind: str
+    number: str
+    label: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A place in a text that defines `term`; `[start, end)` is the defining sentence."""
+
+    term: str
+    start: int
+    end: int
+
+
+# ── retrieval ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A row of an arm: a stored chunk with the arm's own score. `key` is the chunk's primary key in its collection."""
+
+    key: int
+    source: str
+    n: int
+    start: int
+    end: int
+    class_id: bytes
+    authority: int
+    score: float
+    has_twins: bool = False
+
+    @property
+    def chunk_id(self) -> str:
+        return f"{self.source}::{self.n}"
+
+
+@dataclass(frozen=True, slots=True)
+class ArmList:
+    """What one arm returned for one question, best first, ties broken by (source, n).
+
+    `ranks[i]` is the rank of `hits[i]`: with classes, the number of distinct exact classes up to and including its own first copy.
+    `engine` says how the list was made (`hnsw`, `exact`, `bm25` …); `abstained` why it holds nothing on purpose.
+    """
+
+    arm: str
+    engine: str
+    hits: tuple[Hit, ...]
+    ranks: tuple[int, ...]
+    asked: int
+    got: int
+    stopped: Literal["enough", "exhausted", "limit", "off", "abstained"]
+    abstained: str | None = None
+    server: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A passage on its way through the stages; the order of the list is the ranking.
+
+    `score` is that of the last scoring stage, `relevance` what MMR compares (a linked passage takes its parent's).
+    `similarity` is the cosine to the question (null when the dense arm did not see it). `copies` are the keys of its exact twins.
+    """
+
+    hit: Hit
+    score: float
+    relevance: float
+    similarity: float | None = None
+    arm_ranks: Mapping[str, int] = field(default_factory=dict)
+    copies: tuple[int, ...] = ()
+    linked_by: str | None = None
+
+    @property
+    def key(self) -> int:
+        return self.hit.key
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One returned passage. `score` orders this list only; `similarity` (cosine, −1 to 1) has an absolute meaning."""
+
+    rank: int
+    chunk_id: str
+    source: str
+    start: int
+    end: int
+    text: str
+    context: str
+    score: float
+    similarity: float | None
+    authority: int
+    class_id: bytes = b""
+    key: int = 0
+    copies: tuple[str, ...] = ()
+    linked_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Where every candidate stood: its rank in each arm and after each stage.
+
+    `columns` are the arms, then the stages in order of execution. `hits[i]` is the passage of row i of `ranks`, int32 `(passages, columns)`; 0 = not
+    in that list.
+    """
+
+    columns: tuple[str, ...]
+    hits: Sequence[Hit]
+    ranks: np.ndarray
+    notes: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def rank(self, key: int, column: str) -> int | None:
+        """The rank of a chunk in one column, None when it was not there."""
+        for hit, row in zip(self.hits, self.ranks, strict=True):
+            if hit.key == key:
+                return int(row[self.columns.index(column)]) or None
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """Why a list is empty or poorer than asked for: the stage that decided it, and one sentence."""
+
+    stage: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The answer to one question."""
+
+    question: str
+    results: tuple[Result, ...]
+    diagnostic: Diagnostic | None
+    ledger: Ledger
+    arms: Mapping[str, ArmList] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of `lab search --json`."""
+        return {
+            "schema_version": 1,
+            "question": self.question,
+            "results": [
+                {
+                    "rank": r.rank,
+                    "chunk_id": r.chunk_id,
+                    "source": r.source,
+                    "start": r.start,
+                    "end": r.end,
+                    "context": r.context,
+                    "text": r.text,
+                    "score": r.score,
+                    "similarity": r.similarity,
+                    "authority": r.authority,
+                    "copies": list(r.copies),
+                    "linked_by": r.linked_by,
+                }
+                for r in self.results
+            ],
+            "diagnostic": None if self.diagnostic is None else {"stage": self.diagnostic.stage, "message": self.diagnostic.message},
+        }
+
+    def to_frame(self) -> Any:
+        """One row a result (pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_json()["results"])
+
+    def _repr_html_(self) -> str:
+        frame = self.to_frame()
+        return str(frame[["rank", "chunk_id", "score", "similarity", "text"]].to_html(index=False)) if len(frame) else "<p>no results</p>"
+
+
+# ── gold ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """A span `[start, end)` of a document that answers a question, with its words and a grade ≥ 1."""
+
+    question_id: str
+    source: str
+    start: int
+    end: int
+    grade: int
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a user asks. `answerable` False: the collection is known not to hold an answer."""
+
+    question_id: str
+    text: str
+    kind: str = ""
+    split: str = ""
+    answerable: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GoldSet:
+    """Questions and judgments, in file order."""
+
+    name: str
+    questions: tuple[Question, ...]
+    judgments: tuple[Judgment, ...]
+    digest: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, question_id: str) -> tuple[Judgment, ...]:
+        return tuple(j for j in self.judgments if j.question_id == question_id)

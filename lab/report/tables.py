@@ -1,0 +1,100 @@
+"""The tables of an experiment as rows of strings: one source for terminal, Markdown and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lab.evaluation.experiment import PRIMARY, Difference, Experiment
+
+SHOWN = ("hit@1", "hit@5", "hit@10", "R@5", "RR@10", "nDCG@10", "distinct@10", "sources@10", "short@10")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A title, heads, and rows of cells."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def members(experiment: Experiment) -> Table:
+    """One row a run: the factors' values and the mean of each measure over all scored questions."""
+    measures = [m for m in SHOWN if m in experiment.runs[0].scores]
+    rows = [
+        (*(run.passed[name] for name in experiment.factors), *(_value(m, run.scores[m]) for m in measures), run.run_id) for run in experiment.runs
+    ]
+    return Table(f"Runs ({experiment.runs[0].questions} questions)", (*experiment.factors, *measures, "run"), tuple(rows))
+
+
+def effects(experiment: Experiment, measure: str = PRIMARY) -> Table:
+    """One row a factor and value: the mean at both values over all settings of the other factors, the difference in points, and how many questions
+    won, lost and tied."""
+    rows = [_row(experiment, d) for d in experiment.differences if d.measure == measure and not d.kind]
+    return Table(f"Differences in {measure}", ("factor", "from", "to", "before", "after", "points", "wins", "losses", "ties", ""), tuple(rows))
+
+
+def by_kind(experiment: Experiment, measure: str = PRIMARY) -> Table:
+    """The same differences per kind of question."""
+    rows = []
+    for d in experiment.differences:
+        if d.measure == measure and d.kind:
+            rows.append(
+                (d.factor, f"{d.low} → {d.high}", d.kind, str(d.questions), f"{d.before:.3f}", f"{d.after:.3f}", points(d.delta), str(d.wins), str(d.losses))
+            )
+    return Table(
+        f"Differences in {measure} by kind of question", ("factor", "change", "kind", "questions", "before", "after", "points", "wins", "losses"), tuple(rows)
+    )
+
+
+def _row(experiment: Experiment, d: Difference) -> tuple[str, ...]:
+    note = "changed no ranking" if d.factor in experiment.inert else ""
+    return (d.factor, d.low, d.high, f"{d.before:.3f}", f"{d.after:.3f}", points(d.delta), str(d.wins), str(d.losses), str(d.ties), note)
+
+
+def points(delta: float) -> str:
+    """A difference of shares in percentage points with its sign: `+2.4`, `−0.8`, `0.0`."""
+    text = f"{100 * delta:+.1f}".replace("-", "−")
+    return "0.0" if text in {"+0.0", "−0.0"} else text
+
+
+def _value(measure: str, value: float) -> str:
+    return f"{value:.2f}" if measure.startswith(("distinct", "sources")) else f"{value:.3f}"
+
+
+def markdown(table: Table) -> str:
+    """GitHub-flavoured Markdown."""
+    lines = ["| " + " | ".join(table.heads) + " |", "|" + " --- |" * len(table.heads)]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in table.rows]
+    return "\n".join(lines)
+
+
+def numeric_columns(table: Table) -> list[bool]:
+    """Which columns hold numbers only: they are set flush right."""
+    return [all(_is_number(row[i]) for row in table.rows) and bool(table.rows) for i in range(len(table.heads))]
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell.replace("−", "-").replace(",", ""))
+    except ValueError:
+        return False
+    return True
+
+
+def what_next(experiment: Experiment) -> str:
+    """One line that says what to try next, from what the differences show. No verdict: that takes statistics."""
+    primary = [d for d in experiment.differences if d.measure == PRIMARY]
+    overall: Sequence[Difference] = [d for d in primary if not d.kind]
+    if not overall:
+        return f"look at one question: lab search {experiment.collection} \"…\" --explain"
+    largest = max(overall, key=lambda d: (abs(d.delta), d.factor))
+    mixed = [d for d in primary if d.kind and d.wins and d.losses and d.factor == largest.factor]
+    if mixed:
+        d = max(mixed, key=lambda d: (min(d.wins, d.losses), d.kind))
+        return (
+            f"{largest.factor} moves {PRIMARY} most, and cuts both ways on {d.kind} questions ({d.wins} won, {d.losses} lost); see one of them with "
+            f"lab search {experiment.collection} \"…\" --{largest.factor.replace('_', '-')} {d.high} --explain"
+        )
+    return f"{largest.factor} moves {PRIMARY} most ({points(largest.delta)} points); vary it further with lab ablate {experiment.collection} --gold {experiment.gold} --factor {largest.factor}=…"

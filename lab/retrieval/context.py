@@ -1,0 +1,98 @@
+"""What the stages of one question share: the settings, the collection, look-ups in the store, and what they note."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from lab.models.rerankers import Reranker
+from lab.records import Hit
+from lab.settings import Settings
+from lab.store import arms
+from lab.store.collections import Collection
+from lab.store.connect import Store
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A collection as search needs it, looked up once a session and reused: open it anew after an ingest.
+
+    The number of chunks decides whether HNSW or an exact scan is used. `twins` and `terms` fill as they are asked for.
+    """
+
+    store: Store
+    collection: Collection
+    chunks: int
+    without_vector: int
+    twins: dict[bytes, list[Hit]] = field(default_factory=dict, compare=False)
+    terms: dict[str, list[tuple[str, str, Hit]]] = field(default_factory=dict, compare=False)
+
+    def members(self, classes: Sequence[bytes]) -> dict[bytes, list[Hit]]:
+        """The members of those classes, the copy that speaks for each first."""
+        missing = sorted({c for c in classes if c not in self.twins})
+        if missing:
+            self.twins.update(arms.classes(self.store, self.collection, missing))
+        return {c: self.twins[c] for c in classes if c in self.twins}
+
+    def defined(self, terms: Sequence[str]) -> list[tuple[str, str, Hit]]:
+        """(term, term as written, passage that defines it) for those of `terms` that the collection defines, in the order given."""
+        missing = [term for term in terms if term not in self.terms]
+        if missing:
+            self.terms.update({term: [] for term in missing})
+            for row in arms.defined(self.store, self.collection, missing):
+                self.terms[row[0]].append(row)
+        return [row for term in terms for row in self.terms[term]]
+
+
+class Lookups:
+    """Reads from the store for one question, each done once: the members of a grid ask for the same texts, links and vectors."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.corpus = corpus
+        self._known: dict[tuple[Any, ...], Any] = {}
+
+    def _once(self, key: tuple[Any, ...], read: Callable[[], _T]) -> _T:
+        if key not in self._known:
+            self._known[key] = read()
+        found: _T = self._known[key]
+        return found
+
+    def bodies(self, keys: Sequence[int]) -> dict[int, str]:
+        """Key → context and text, as indexed."""
+        rows = self._once(("texts", *keys), lambda: arms.texts(self.corpus.store, self.corpus.collection, keys))
+        return {key: row[2] for key, row in rows.items()}
+
+    def texts(self, keys: Sequence[int]) -> dict[int, str]:
+        rows = self._once(("texts", *keys), lambda: arms.texts(self.corpus.store, self.corpus.collection, keys))
+        return {key: row[0] for key, row in rows.items()}
+
+    def vectors(self, keys: Sequence[int]) -> dict[int, np.ndarray]:
+        return self._once(("vectors", *keys), lambda: arms.vectors(self.corpus.store, self.corpus.collection, keys))
+
+    def defined(self, terms: Sequence[str]) -> list[tuple[str, str, Hit]]:
+        return self._once(("defined", *terms), lambda: self.corpus.defined(terms))
+
+    def cited(self, parents: Sequence[int]) -> list[tuple[int, Hit, int]]:
+        return self._once(("cited", *parents), lambda: arms.cited(self.corpus.store, self.corpus.collection, parents))
+
+    def term_users(self, term: str, cap: int) -> int:
+        return self._once(("users", term, cap), lambda: arms.term_users(self.corpus.store, self.corpus.collection, term, cap))
+
+
+@dataclass(slots=True)
+class Context:
+    """Handed to every stage. `notes` collects sentences for the ledger; nothing else is written."""
+
+    question: str
+    settings: Settings
+    corpus: Corpus
+    lookups: Lookups
+    reranker: Reranker | None = None
+    members: Mapping[bytes, list[Hit]] = field(default_factory=dict)  # classes with more than one member, their speaker first
+    arm_weight: float = 0.0  # Σ of the weights of the arms that are on and did not abstain
+    notes: list[str] = field(default_factory=list)

@@ -1,0 +1,218 @@
+"""The loop: arms, then every stage in turn, timed and entered in the ledger. One function for the tool, the command line and the harness."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lab.corpus import vectors
+from lab.errors import UsageError
+from lab.models.embedders import embedder
+from lab.models.rerankers import MaxSim, Reranker
+from lab.records import ArmList, Candidate, Diagnostic, Hit, Ledger, Result, SearchResult
+from lab.retrieval.context import Context, Corpus, Lookups
+from lab.retrieval.fuse import fuse
+from lab.retrieval.stages import STAGES, Stage
+from lab.settings import Settings, named
+from lab.store import arms as queries
+from lab.store import collections, documents
+from lab.store.connect import Store, connect
+
+ARMS = ("dense", "lexical")  # in the order in which their shares of a fused score are added
+
+
+def search(
+    collection: str | Corpus, question: str, *, store: Store | None = None, settings: Settings | str | None = None, **flags: str | float
+) -> SearchResult:
+    """The passages that answer `question`, best first, with the ledger that says why.
+
+    `settings` is a `Settings`, or the name of shipped ones; `flags` override (`lexical="none"`, `k=5`). Raises UsageError for an unknown
+    collection or flag. An empty result is no error: `diagnostic` names the step that emptied it.
+    """
+    if store is None and isinstance(collection, str):
+        with connect() as opened:
+            return search(collection, question, store=opened, settings=settings, **flags)
+    base = named(settings) if isinstance(settings, str) else settings or Settings()
+    chosen = base.with_words({name: str(value) for name, value in flags.items()})
+    if not isinstance(collection, Corpus):
+        assert store is not None
+        collection = open_corpus(store, collection)
+    with collection.store.held():
+        vector = question_vectors(collection, [question])[0] if chosen.dense_arm != "none" else None
+        return rank(Shared(collection, question, vector), chosen)
+
+
+def open_corpus(store: Store, name: str) -> Corpus:
+    """The collection with what search looks up once."""
+    collection = collections.get(store, name)
+    counts = documents.counts(store, collection)
+    return Corpus(store, collection, counts["chunks"], counts["without_vector"])
+
+
+def question_vectors(corpus: Corpus, questions: Sequence[str]) -> list[np.ndarray | None]:
+    """One float16 vector `(dim,)` a question through the cache; None where the model maps it to zero. UsageError for embedder none."""
+    if corpus.collection.dim is None:
+        raise UsageError(f"collection {corpus.collection.name!r} was ingested with --embedder none: search it with --dense none.")
+    return vectors.embed(corpus.store, embedder(corpus.collection.embedder), [queries.sanitise(q) for q in questions])[0]
+
+
+def fetch_arm(corpus: Corpus, question: str, settings: Settings, vector: np.ndarray | None, name: str) -> ArmList | None:
+    """The list of one arm, None when it is off. Depends on the question and on `arm_key(settings, name)` only."""
+    by_class = settings.dedup != "off"
+    if name == "dense":
+        if settings.dense_arm == "none":
+            return None
+        return queries.dense(
+            corpus.store, corpus.collection, vector,
+            engine=settings.dense_arm, ef_search=settings.ef_search, candidates=settings.candidates, by_class=by_class, chunks=corpus.chunks,
+        )  # fmt: skip
+    if settings.lexical_arm == "none":
+        return None
+    return queries.lexical(
+        corpus.store, corpus.collection, question,
+        ranker=settings.lexical_arm, mode=settings.query_mode, candidates=settings.candidates, by_class=by_class,
+    )  # fmt: skip
+
+
+def arm_key(settings: Settings, name: str) -> tuple[Any, ...]:
+    """What decides an arm's list for a question: settings with the same key share it."""
+    on = (settings.dense_arm if name == "dense" else settings.lexical_arm) != "none"
+    return (name, on, settings.reaching(name)) if on else (name, False)
+
+
+class Shared:
+    """Work on one question that several settings have in common: arms' lists, twins, look-ups, and the lists after each stage.
+
+    The members of a grid form a prefix tree: two settings that agree in every flag up to a stage share all lists up to it.
+    """
+
+    def __init__(self, corpus: Corpus, question: str, vector: np.ndarray | None) -> None:
+        self.corpus = corpus
+        self.question = question
+        self.vector = vector
+        self.lookups = Lookups(corpus)
+        self.lists: dict[tuple[Any, ...], tuple[list[Candidate], list[str], float]] = {}
+        self._arms: dict[tuple[Any, ...], ArmList | None] = {}
+
+    def arms(self, settings: Settings) -> dict[str, ArmList]:
+        """The lists of the arms that are on."""
+        found = {}
+        for name in ARMS:
+            key = arm_key(settings, name)
+            if key not in self._arms:
+                self._arms[key] = fetch_arm(self.corpus, self.question, settings, self.vector, name)
+            arm = self._arms[key]
+            if arm is not None:
+                found[name] = arm
+        return found
+
+    def members(self, settings: Settings, arms: Mapping[str, ArmList]) -> dict[bytes, list[Hit]]:
+        """Members of the fetched classes that have copies, speaker first; nothing with dedup off."""
+        if settings.dedup == "off":
+            return {}
+        return self.corpus.members([hit.class_id for arm in arms.values() for hit in arm.hits if hit.has_twins])
+
+
+def rank(shared: Shared, settings: Settings, *, texts: bool = True) -> SearchResult:
+    """Arms, fusion and stages for one settings. With `texts` False the results carry no text: the harness compares places."""
+    clock = time.perf_counter
+    corpus, question = shared.corpus, shared.question
+    arms = shared.arms(settings)
+    seconds = {name: arm.seconds for name, arm in arms.items()}
+    members = shared.members(settings, arms)
+    weights = {"dense": settings.dense_weight, "lexical": settings.lexical_weight}
+    context = Context(
+        question, settings, corpus, shared.lookups, reranker(corpus, settings), members,
+        sum(weights[name] for name, arm in arms.items() if arm.stopped != "abstained"),
+    )  # fmt: skip
+    context.notes += [f"{name} arm abstained: {arm.abstained}" for name, arm in arms.items() if arm.abstained]
+    key: tuple[Any, ...] = (*(arm_key(settings, name) for name in ARMS), settings.reaching("fuse"))
+    lists: list[tuple[str, list[Candidate]]] = []
+    steps: list[tuple[str, Callable[[], list[Candidate]]]] = [("fuse", lambda: fuse(arms, settings, members))]
+    steps += [(stage.name, functools.partial(_apply, stage, context, lists)) for stage in STAGES if stage.on(settings)]
+    for name, step in steps:
+        if name != "fuse":
+            key = (*key, name, settings.reaching(name))
+        if key not in shared.lists:
+            before, start = len(context.notes), clock()
+            made = step()
+            shared.lists[key] = (made, context.notes[before:], clock() - start)
+        else:
+            context.notes += shared.lists[key][1]
+        made, _, seconds[name] = shared.lists[key]
+        lists.append((name, made))
+    final = lists[-1][1]
+    results = _results(corpus, final, members, texts)
+    return SearchResult(question, results, _diagnose(corpus, arms, lists), _ledger(arms, lists, context.notes, seconds), arms)
+
+
+def _apply(stage: Stage, context: Context, lists: Sequence[tuple[str, list[Candidate]]]) -> list[Candidate]:
+    return stage.apply(context, lists[-1][1])
+
+
+def reranker(corpus: Corpus, settings: Settings) -> Reranker | None:
+    """The reranker that the settings name; weights load on first use."""
+    if settings.reranker == "none":
+        return None
+    if corpus.collection.dim is None:
+        raise UsageError("--reranker maxsim compares token vectors, but this collection was ingested with --embedder none: ingest with minilm.")
+    return MaxSim(embedder(corpus.collection.embedder), vectors.tokens(corpus.store, embedder(corpus.collection.embedder)))
+
+
+def _results(corpus: Corpus, final: Sequence[Candidate], members: Mapping[bytes, list[Hit]], texts: bool) -> tuple[Result, ...]:
+    stored = queries.texts(corpus.store, corpus.collection, [c.key for c in final]) if texts and final else {}
+    out = []
+    for place, c in enumerate(final, 1):
+        text, context, _ = stored.get(c.key, ("", "", ""))
+        copies = tuple(m.chunk_id for m in members.get(c.hit.class_id, ()) if m.key in c.copies)
+        out.append(
+            Result(
+                place, c.hit.chunk_id, c.hit.source, c.hit.start, c.hit.end, text, context, c.score, c.similarity, c.hit.authority, c.hit.class_id, c.key,
+                copies, c.linked_by,
+            )  # fmt: skip
+        )
+    return tuple(out)
+
+
+def _ledger(arms: Mapping[str, ArmList], lists: Sequence[tuple[str, list[Candidate]]], notes: Sequence[str], seconds: Mapping[str, float]) -> Ledger:
+    columns = (*arms, *(name for name, _ in lists))
+    row_of: dict[int, int] = {}
+    hits: list[Hit] = []
+    for found in [arm.hits for arm in arms.values()] + [[c.hit for c in candidates] for _, candidates in lists]:
+        for hit in found:
+            if hit.key not in row_of:
+                row_of[hit.key] = len(hits)
+                hits.append(hit)
+    ranks = np.zeros((len(hits), len(columns)), dtype=np.int32)
+    for at, arm in enumerate(arms.values()):
+        ranks[[row_of[hit.key] for hit in arm.hits], at] = arm.ranks
+    for at, (_, candidates) in enumerate(lists, len(arms)):
+        ranks[[row_of[c.hit.key] for c in candidates], at] = range(1, len(candidates) + 1)
+    return Ledger(columns, hits, ranks, tuple(notes), dict(seconds))
+
+
+def _diagnose(corpus: Corpus, arms: Mapping[str, ArmList], lists: Sequence[tuple[str, list[Candidate]]]) -> Diagnostic | None:
+    """Which step emptied the list, when it is empty."""
+    if lists[-1][1]:
+        return None
+    if corpus.chunks == 0:
+        return Diagnostic("collection", f"the collection {corpus.collection.name!r} holds no passage: ingest something into it.")
+    if all(not arm.hits for arm in arms.values()):
+        said = [f"{name}: {arm.abstained or 'no passage matched'}" for name, arm in sorted(arms.items())]
+        return Diagnostic("arms", "no arm found anything (" + "; ".join(said) + ").")
+    emptied = next((name for name, candidates in lists if not candidates), lists[-1][0])
+    return Diagnostic(emptied, f"the step {emptied} left nothing of {len(lists[0][1])} candidates.")
+
+
+def statements(corpus: Corpus, question: str, settings: Settings) -> str:
+    """The SQL of the arms with all values written out, runnable in psql."""
+    vector = question_vectors(corpus, [question])[0] if settings.dense_arm != "none" else None
+    return queries.statements(
+        corpus.store, corpus.collection, question, vector,
+        engine=settings.dense_arm, chunks=corpus.chunks, ef_search=settings.ef_search, ranker=settings.lexical_arm, mode=settings.query_mode,
+        candidates=settings.candidates,
+    )  # fmt: skip

@@ -1,0 +1,165 @@
+"""The ranking stages: `list[Candidate] -> list[Candidate]`; the order of the list is the ranking.
+
+Laws, held for all of them by one battery of tests: the output is a subset of the input (or links' additions), each passage once, nothing is
+mutated, the same input gives the same output, the off value is the identity, and 0 or 1 candidates are as good as any number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lab.errors import LabError, UsageError
+from lab.records import Candidate
+from lab.retrieval.context import Context
+from lab.retrieval.links import links
+from lab.settings import Settings
+
+Apply = Callable[[Context, list[Candidate]], list[Candidate]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A named step. `on(settings)` False: the step is skipped, and its column in the ledger left out."""
+
+    name: str
+    apply: Apply
+    on: Callable[[Settings], bool]
+
+
+def authority(context: Context, candidates: list[Candidate]) -> list[Candidate]:
+    """Adds weight × tier/T × Σ(weights of the arms that answered)/(rrf_k + 1) to the fused score.
+
+    0.08 is thus 8 % of the best attainable fused score: at rrf_k 60 a top-tier passage at rank 6 in both arms passes a tier-0 one at rank 1
+    (61/66 + 0.08 > 1), at rank 7 it does not (61/67 + 0.08 < 1).
+    """
+    s, top = context.settings, context.corpus.collection.top_tier
+    if s.authority_weight == 0 or top == 0:
+        return list(candidates)
+    best = context.arm_weight / (s.rrf_k + 1)
+    return _by_score([_scored(c, c.score + s.authority_weight * _tier(context, c) / top * best) for c in candidates])
+
+
+def authority_after(context: Context, candidates: list[Candidate]) -> list[Candidate]:
+    """The same after a reranker, on (rrf_k + 1)/(rrf_k + rank) + weight × tier/T, since reranker scores have no common scale."""
+    s, top = context.settings, context.corpus.collection.top_tier
+    if s.authority_weight == 0 or top == 0 or s.reranker == "none":
+        return list(candidates)
+    ranked = [(s.rrf_k + 1) / (s.rrf_k + rank) + s.authority_weight * _tier(context, c) / top for rank, c in enumerate(candidates, 1)]
+    order = sorted(range(len(candidates)), key=lambda i: (-ranked[i], i))
+    return [_scored(candidates[i], ranked[i]) for i in order]
+
+
+def dedup(context: Context, candidates: list[Candidate]) -> list[Candidate]:
+    """One candidate per exact class, at its best place, spoken for by the copy of highest authority, fetched or not."""
+    if context.settings.dedup == "off":
+        return list(candidates)
+    seen: set[bytes] = set()
+    out = []
+    for candidate in candidates:
+        if candidate.hit.class_id in seen:
+            continue
+        seen.add(candidate.hit.class_id)
+        members = context.members.get(candidate.hit.class_id)
+        if members:
+            speaker = members[0]
+            hit = replace(speaker, score=candidate.hit.score)
+            candidate = replace(candidate, hit=hit, copies=tuple(m.key for m in members if m.key != speaker.key))
+        out.append(candidate)
+    return out
+
+
+def rerank(context: Context, candidates: list[Candidate]) -> list[Candidate]:
+    """The first `rerank_depth` candidates in the order of the reranker's scores, the rest behind them as they were."""
+    s = context.settings
+    if s.reranker == "none" or not candidates:
+        return list(candidates)
+    if context.reranker is None:
+        raise LabError(f"reranker {s.reranker} is not loaded.")
+    head, tail = candidates[: s.rerank_depth], candidates[s.rerank_depth :]
+    bodies = context.lookups.bodies([c.key for c in head])
+    scores = context.reranker.score(context.question, [bodies[c.key] for c in head])
+    if len(scores) != len(head) or not all(np.isfinite(scores)):
+        raise LabError(f"reranker {s.reranker} returned {len(scores)} scores for {len(head)} passages, or NaN: check the model.")
+    if len(head) > 1 and len(set(scores)) == 1:
+        context.notes.append(f"reranker {s.reranker} gave every passage the same score: the order was kept")
+    return _by_score([_scored(c, float(score)) for c, score in zip(head, scores, strict=True)]) + list(tail)
+
+
+def mmr(context: Context, candidates: list[Candidate]) -> list[Candidate]:
+    """Maximal marginal relevance over the first `mmr_pool`: λ·relevance − (1−λ)·max similarity to what was chosen (Carbonell & Goldstein 1998).
+
+    Relevance is the score after the last scoring stage, min–max scaled over the pool (span 0 → all 1); where the list is not in its order,
+    1/(rrf_k + rank) stands in for all. Similarity is the cosine of the stored vectors; a passage without one has 0. Ties by incoming rank.
+    """
+    s = context.settings
+    if s.mmr_lambda == 1.0:
+        return list(candidates)
+    if context.corpus.collection.dim is None:
+        raise UsageError("--mmr-lambda below 1 compares vectors, but this collection was ingested with --embedder none: ingest with minilm.")
+    pool, tail = candidates[: s.mmr_pool], candidates[s.mmr_pool :]
+    if len(pool) < 2:
+        return list(candidates)
+    relevance = _scaled([c.relevance for c in pool], s.rrf_k)
+    stored = context.lookups.vectors([c.key for c in pool])
+    matrix = np.zeros((len(pool), context.corpus.collection.dim), dtype=np.float64)
+    for row, candidate in enumerate(pool):
+        vector = stored.get(candidate.key)
+        if vector is not None:
+            matrix[row] = vector / np.linalg.norm(vector.astype(np.float64))
+    cosine = matrix @ matrix.T  # (pool, pool)
+    left = list(range(len(pool)))
+    nearest = np.zeros(len(pool))  # max similarity to the chosen; nothing chosen yet → 0
+    chosen: list[int] = []
+    while left:
+        values = s.mmr_lambda * relevance[left] - (1 - s.mmr_lambda) * nearest[left]
+        pick = left[int(np.argmax(values))]  # argmax takes the first of equals: the incoming rank
+        left.remove(pick)
+        chosen.append(pick)
+        nearest = cosine[pick].copy() if len(chosen) == 1 else np.maximum(nearest, cosine[pick])
+    return [pool[i] for i in chosen] + list(tail)
+
+
+def _scaled(relevance: Sequence[float], rrf_k: int) -> np.ndarray:
+    values = np.asarray(relevance, dtype=np.float64)
+    if np.any(np.diff(values) > 0):
+        values = 1.0 / (rrf_k + np.arange(1, len(values) + 1))
+    span = values.max() - values.min()
+    return np.ones(len(values)) if span == 0 else (values - values.min()) / span
+
+
+def cut(context: Context, candidates: list[Candidate]) -> list[Candidate]:
+    """The first k."""
+    return list(candidates[: context.settings.k])
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage("authority", authority, lambda s: s.authority_weight != 0),
+    Stage("dedup", dedup, lambda s: s.dedup != "off"),
+    Stage("links", links, lambda s: s.links_on),
+    Stage("rerank", rerank, lambda s: s.reranker != "none"),
+    Stage("authority_after", authority_after, lambda s: s.reranker != "none" and s.authority_weight != 0),
+    Stage("mmr", mmr, lambda s: s.mmr_lambda != 1.0),
+    Stage("cut", cut, lambda s: True),
+)
+
+
+def _tier(context: Context, candidate: Candidate) -> int:
+    """The tier of a candidate; of a class, that of its copy of highest authority, which stands first among the members."""
+    if context.settings.dedup == "off":
+        return candidate.hit.authority
+    members = context.members.get(candidate.hit.class_id)
+    return members[0].authority if members else candidate.hit.authority
+
+
+def _scored(c: Candidate, score: float) -> Candidate:
+    # The constructor, not `replace`: this runs for every candidate of every question.
+    return Candidate(c.hit, score, score, c.similarity, c.arm_ranks, c.copies, c.linked_by)
+
+
+def _by_score(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Best first; equals keep their order."""
+    order = sorted(range(len(candidates)), key=lambda i: (-candidates[i].score, i))
+    return [candidates[i] for i in order]

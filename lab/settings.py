@@ -1,0 +1,354 @@
+"""Every flag of the lab, declared once: default, off value, unit, meaning, source.
+
+The command line's options, the axes of a grid, the digest, the table in README and the columns of `lab.runs` all come from the
+fields below. A flag is a field of `Settings` (how a question is searched) or of `IngestSettings` (how documents become chunks).
+
+Words: `0`, `false`, `no` and `off` mean the off value, `1`, `true`, `yes` and `on` the first on value; a number is a number where the
+flag is numeric. `Settings` holds the canonical value; what was typed is kept apart as `passed`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from lab.errors import UsageError, unknown
+from lab.text import digest
+
+Value = str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """What is known of one flag. `reaches` names the arms or the stage that read it."""
+
+    name: str
+    type: Literal["choice", "int", "float"]
+    default: Value
+    off: Value | None
+    meaning: str
+    source: str = ""
+    unit: str = ""
+    choices: tuple[str, ...] = ()
+    low: float = -math.inf
+    high: float = math.inf
+    reaches: tuple[str, ...] = ()
+
+    @property
+    def first_on(self) -> Value | None:
+        """What `on` stands for: the first choice that is not the off value; for a number, the default if that is not off."""
+        if self.type == "choice":
+            return next((c for c in self.choices if c != self.off), None)
+        return self.default if self.default != self.off else None
+
+    def parse(self, word: str) -> Value:
+        """The canonical value of a word as typed; raises UsageError with the accepted values."""
+        text = word.strip()
+        lower = text.lower()
+        if self.type == "choice":
+            if lower in self.choices:
+                return lower
+            if lower in {"0", "false", "no", "off"} and self.off is not None:
+                return self.off
+            if lower in {"1", "true", "yes", "on"} and self.first_on is not None:
+                return self.first_on
+            raise UsageError(f"--{self.option} cannot be {word!r}: it takes {', '.join(self.choices)}.")
+        if lower in {"false", "no", "off", "none"} and self.off is not None:
+            return self.off
+        if lower in {"true", "yes", "on"} and self.first_on is not None:
+            return self.first_on
+        try:
+            number = float(text)
+        except ValueError:
+            raise UsageError(f"--{self.option} cannot be {word!r}: it takes a number{self.range}.") from None
+        if not math.isfinite(number) or not self.low <= number <= self.high:
+            raise UsageError(f"--{self.option} cannot be {word}: it takes a number{self.range}.")
+        if self.type == "int":
+            if number != int(number):
+                raise UsageError(f"--{self.option} cannot be {word}: it takes a whole number{self.range}.")
+            return int(number)
+        return number
+
+    @property
+    def option(self) -> str:
+        return self.name.replace("_", "-")
+
+    @property
+    def range(self) -> str:
+        if math.isinf(self.low) and math.isinf(self.high):
+            return ""
+        return f" from {self.low:g} to {self.high:g}" if not math.isinf(self.high) else f" of at least {self.low:g}"
+
+
+def _flag(
+    default: Value,
+    meaning: str,
+    *,
+    off: Value | None = None,
+    choices: tuple[str, ...] = (),
+    low: float = -math.inf,
+    high: float = math.inf,
+    unit: str = "",
+    source: str = "",
+    reaches: tuple[str, ...] = (),
+) -> Any:
+    kind: Literal["choice", "int", "float"] = "choice" if choices else "float" if isinstance(default, float) else "int"
+    return field(
+        default=default,
+        metadata={
+            "flag": functools.partial(
+                Flag,
+                type=kind,
+                default=default,
+                off=off,
+                meaning=meaning,
+                source=source,
+                unit=unit,
+                choices=choices,
+                low=low,
+                high=high,
+                reaches=reaches,
+            )
+        },
+    )
+
+
+_S = TypeVar("_S", bound="_Flags")
+
+
+class _Flags:
+    """What `Settings` and `IngestSettings` share: parsing words, changing values, digest."""
+
+    @classmethod
+    def flags(cls) -> Mapping[str, Flag]:
+        """Name → flag, in order of declaration."""
+        return _flags_of(cls)  # type: ignore[arg-type]
+
+    @classmethod
+    def flag(cls, name: str) -> Flag:
+        known = cls.flags()
+        key = name.strip().lstrip("-").replace("-", "_")
+        if key not in known:
+            raise unknown("flag", name, known)
+        return known[key]
+
+    def with_words(self: _S, words: Mapping[str, str]) -> _S:
+        """These settings with the named flags set from words as typed."""
+        changes = {}
+        for name, word in words.items():
+            flag = self.flag(name)
+            changes[flag.name] = flag.parse(word)
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    def as_dict(self) -> dict[str, Value]:
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+
+    @property
+    def digest(self) -> str:
+        """12 hex digits that name this combination of values."""
+        return digest(self.as_dict())[:12]
+
+    def reaching(self, *stages: str) -> tuple[tuple[str, Value], ...]:
+        """The (name, value) pairs of the flags that reach any of `stages`: a key for work that depends on no other flag."""
+        return tuple((name, getattr(self, name)) for name in _reaching(type(self), stages))  # type: ignore[arg-type]
+
+
+@functools.cache
+def _flags_of(cls: Any) -> Mapping[str, Flag]:
+    return {f.name: f.metadata["flag"](f.name) for f in dataclasses.fields(cls)}
+
+
+@functools.cache
+def _reaching(cls: Any, stages: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name, flag in _flags_of(cls).items() if set(flag.reaches) & set(stages))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings(_Flags):
+    """How a question is searched. Constructing checks types and ranges, so that a settings object is always runnable."""
+
+    dense: str = _flag(
+        "hnsw",
+        "dense arm: hnsw (runs exact at ≤ 2,000 chunks; the engine is recorded) or exact",
+        off="none",
+        choices=("none", "hnsw", "exact"),
+        reaches=("dense",),
+        source="Malkov & Yashunin 2020",
+    )
+    lexical: str = _flag(
+        "bm25",
+        "lexical arm: bm25 (k1 1.2, b 0.75), ts_rank or ts_rank_cd",
+        off="none",
+        choices=("none", "bm25", "ts_rank", "ts_rank_cd"),
+        reaches=("lexical",),
+        source="Robertson & Zaragoza 2009",
+    )
+    query_mode: str = _flag(
+        "any",
+        "how the question's words combine in the lexical arm: any word, all words, or web search syntax",
+        choices=("any", "all", "websearch"),
+        reaches=("lexical",),
+    )
+    candidates: int = _flag(100, "rows (with dedup: exact classes) an arm contributes", low=1, high=10_000, unit="passages", reaches=("dense", "lexical"))
+    ef_search: int = _flag(200, "breadth of the HNSW search", low=1, high=1000, unit="nodes", reaches=("dense",), source="pgvector")
+    rrf_k: int = _flag(60, "constant of reciprocal rank fusion: score = Σ weight/(rrf_k + rank)", low=0, high=10_000, reaches=("fuse",), source="Cormack et al. 2009")
+    dense_weight: float = _flag(1.0, "weight of the dense arm in the fusion; at 0 the arm is not executed", off=0.0, low=0, high=1000, reaches=("fuse",))
+    lexical_weight: float = _flag(1.0, "weight of the lexical arm in the fusion; at 0 the arm is not executed", off=0.0, low=0, high=1000, reaches=("fuse",))
+    authority_weight: float = _flag(
+        0.08, "bonus of the highest authority tier, as a share of the best attainable fused score", off=0.0, low=0, high=10, reaches=("authority",)
+    )
+    dedup: str = _flag(
+        "exact",
+        "exact: one result per class of equal normalised text, spoken for by its copy of highest authority",
+        off="off",
+        choices=("off", "exact"),
+        reaches=("dense", "lexical", "fuse", "dedup", "links"),
+    )
+    cites: str = _flag("off", "on: add passages that the top hits cite", off="off", choices=("off", "on"), reaches=("links",))
+    defines: str = _flag(
+        "off",
+        "question: add passages that define a term named in a question that asks for a meaning; always: also terms used in the top hits",
+        off="off",
+        choices=("off", "question", "always"),
+        reaches=("links",),
+    )
+    link_parents: int = _flag(3, "how many top hits are expanded along links", off=0, low=0, high=100, unit="passages", reaches=("links",))
+    links_max: int = _flag(2, "how many linked passages may enter", off=0, low=0, high=100, unit="passages", reaches=("links",))
+    link_hub_max: int = _flag(50, "targets linked from more chunks than this are not added", off=0, low=0, high=1_000_000, unit="chunks", reaches=("links",))
+    reranker: str = _flag(
+        "none", "second look at the top of the list: maxsim (late interaction over token vectors)", off="none", choices=("none", "maxsim"),
+        reaches=("rerank",), source="Khattab & Zaharia 2020",
+    )
+    rerank_depth: int = _flag(30, "how many passages the reranker sees", low=1, high=1000, unit="passages", reaches=("rerank",))
+    mmr_lambda: float = _flag(
+        1.0, "λ·relevance − (1−λ)·max similarity; 0.7 is the usual on value", off=1.0, low=0, high=1, reaches=("mmr",),
+        source="Carbonell & Goldstein 1998",
+    )
+    mmr_pool: int = _flag(50, "how many passages MMR reorders", low=1, high=1000, unit="passages", reaches=("mmr",))
+    k: int = _flag(10, "how many results are returned", low=1, high=1000, unit="passages", reaches=("cut",))
+
+    def __post_init__(self) -> None:
+        _check(self)
+        if self.dense_arm == "none" and self.lexical_arm == "none":
+            raise UsageError("no arm is left to search with: set --dense or --lexical to something else than none (and its weight above 0).")
+
+    @property
+    def dense_arm(self) -> str:
+        """The dense arm that will be executed: `none` also at weight 0."""
+        return self.dense if self.dense_weight > 0 else "none"
+
+    @property
+    def lexical_arm(self) -> str:
+        return self.lexical if self.lexical_weight > 0 else "none"
+
+    @property
+    def links_on(self) -> bool:
+        return (self.cites != "off" or self.defines != "off") and self.links_max > 0 and (self.link_parents > 0 or self.defines != "off")
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSettings(_Flags):
+    """How documents become chunks and vectors. A collection has one such combination for life."""
+
+    chunker: str = _flag(
+        "heading",
+        "heading: leaf sections, cut at sentence ends where too long; fixed: windows of characters; paragraph: at most 40 words; whole: one chunk a document",
+        choices=("heading", "fixed", "paragraph", "whole"),
+        reaches=("chunk",),
+    )
+    chunk_size: int = _flag(
+        0, "fixed: characters (0 = 800); heading: tokens of the embedder (0 = min(512, its limit − context − 2)); paragraph: words (0 = 40)",
+        low=0, high=100_000, reaches=("chunk",),
+    )
+    overlap: int = _flag(100, "fixed only: characters shared by neighbouring chunks", off=0, low=0, high=10_000, unit="characters", reaches=("chunk",))
+    context: str = _flag(
+        "on", "title > heading path is embedded and indexed with the chunk", off="off", choices=("off", "on"), reaches=("embed",)
+    )
+    embedder: str = _flag(
+        "minilm",
+        "minilm: all-MiniLM-L6-v2, 384 dimensions; keyword: hashed bag of words, 1,024 dimensions; none: lexical only",
+        off="none",
+        choices=("none", "minilm", "keyword"),
+        reaches=("chunk", "embed"),
+    )
+
+    def __post_init__(self) -> None:
+        _check(self)
+        if self.chunker == "fixed" and self.overlap >= (self.chunk_size or 800):
+            raise UsageError(f"--overlap {self.overlap} must be smaller than --chunk-size {self.chunk_size or 800}.")
+
+
+def _check(settings: _Flags) -> None:
+    for name, flag in settings.flags().items():
+        value = getattr(settings, name)
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            raise UsageError(f"flag {name} cannot be {value!r}: it takes a {'word' if flag.type == 'choice' else 'number'}.")
+        if flag.type == "choice":
+            if value not in flag.choices:
+                raise UsageError(f"flag {name} cannot be {value!r}: it takes {', '.join(flag.choices)}.")
+        else:
+            parsed = flag.parse(str(value))
+            if flag.type == "float" and not isinstance(value, float):
+                object.__setattr__(settings, name, float(parsed))
+
+
+NAMED: dict[str, dict[str, Value]] = {
+    "default": {},
+    "dense-only": {"lexical": "none"},
+    "lexical-only": {"dense": "none"},
+    "classic": {
+        "query_mode": "websearch", "lexical": "ts_rank_cd", "rrf_k": 60, "ef_search": 1000, "authority_weight": 0.0, "dedup": "off",
+        "cites": "off", "defines": "off", "reranker": "none", "mmr_lambda": 1.0,
+    },
+    "deep": {"candidates": 50, "rerank_depth": 50, "reranker": "maxsim", "mmr_pool": 10, "mmr_lambda": 0.7, "k": 5},
+}  # fmt: skip
+
+
+def named(name: str) -> Settings:
+    """The settings shipped under `name`, or those of a TOML file (keys are flag names, at the top or under `[settings]`)."""
+    if name in NAMED:
+        return dataclasses.replace(Settings(), **NAMED[name])  # type: ignore[arg-type]
+    path = Path(name)
+    if not name.endswith(".toml"):
+        raise unknown("settings", name, NAMED, mend="name a TOML file.")
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"settings file {name} cannot be read ({error.strerror}): name an existing TOML file.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"settings file {name} is not valid TOML: {error}.") from None
+    table = table.get("settings", table)
+    return Settings().with_words({key: str(value) for key, value in table.items()})
+
+
+def grid(factors: Mapping[str, Iterable[str]], base: Settings) -> list[tuple[dict[str, str], Settings]]:
+    """All combinations of the factors' words, in sorted order of the factors' declaration, the first word of each varying slowest.
+
+    Returns (passed words of the factors, settings). Raises UsageError for a factor with one value or two words of the same value.
+
+    >>> [p["defines"] for p, _ in grid({"defines": ["off", "question"]}, Settings())]
+    ['off', 'question']
+    """
+    order = list(Settings.flags())
+    clean: dict[str, list[str]] = {}
+    for name, words in factors.items():
+        flag = Settings.flag(name)
+        values = [word.strip() for word in words]
+        parsed = [flag.parse(word) for word in values]
+        if len(values) < 2:
+            raise UsageError(f"--factor {flag.name} needs at least two values, as in --factor {flag.name}={flag.off},{flag.first_on}.")
+        if len(set(parsed)) < len(parsed):
+            raise UsageError(f"--factor {flag.name} names the same value twice: {', '.join(values)}.")
+        if flag.name in clean:
+            raise UsageError(f"--factor {flag.name} is given twice: list its values behind one --factor.")
+        clean[flag.name] = values
+    members: list[dict[str, str]] = [{}]
+    for name in sorted(clean, key=order.index):
+        members = [{**member, name: word} for member in members for word in clean[name]]
+    return [(member, base.with_words(member)) for member in members]

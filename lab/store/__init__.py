@@ -1,0 +1,1 @@
+"""The store: Postgres and pgvector. The only package that imports psycopg."""

@@ -1,0 +1,193 @@
+"""The two arms as queries: rows best first, ties broken by (source, n), and enough of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from pgvector import HalfVector
+
+from lab.errors import UsageError
+from lab.records import ArmList, Hit
+from lab.store.collections import Collection
+from lab.store.connect import Connection, Store
+from lab.store.queries import ddl, query
+
+EXACT_BELOW = 2_000  # chunks; below, comparing all vectors is both right and fast
+_CAP = 20  # an arm asks for at most this many times `candidates` rows
+Fetch = Callable[[int], list[Hit]]
+
+
+def sanitise(question: str) -> str:
+    """The question as Postgres can take it: NUL becomes a space, a lone surrogate the replacement character; at most 100,000 characters."""
+    return question[:100_000].replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
+
+
+def dense(
+    store: Store, collection: Collection, vector: np.ndarray | None, *, engine: str, ef_search: int, candidates: int, by_class: bool, chunks: int
+) -> ArmList:
+    """The dense arm. `engine` is hnsw or exact; hnsw runs exact at ≤ 2,000 chunks. A question without a vector abstains."""
+    if vector is None:
+        return ArmList("dense", engine, (), (), candidates, 0, "abstained", "the question's vector is zero")
+    used = "exact" if engine == "exact" or chunks <= EXACT_BELOW else "hnsw"
+    statement = query(f"search/dense_{used}", schema=collection.schema)
+    value = HalfVector(vector)
+    start = time.perf_counter()
+    with store.connection() if used == "hnsw" else store.single() as connection:
+        server = _set(connection, {"hnsw.ef_search": str(ef_search), "hnsw.iterative_scan": "strict_order"}) if used == "hnsw" else {}
+
+        def fetch(limit: int) -> list[Hit]:
+            return _hits(connection.execute(statement, {"vector": value, "limit": limit}))
+
+        return _enough("dense", used, fetch, candidates, by_class, server, start)
+
+
+def lexical(
+    store: Store, collection: Collection, question: str, *, ranker: str, mode: str, candidates: int, by_class: bool
+) -> ArmList:
+    """The lexical arm. A question of stop words only abstains."""
+    if ranker == "bm25" and not store.bm25:
+        raise UsageError("this server has no pg_textsearch, which --lexical bm25 needs: use --lexical ts_rank, or the embedded server.")
+    text = sanitise(question)
+    start = time.perf_counter()
+    with store.single() as connection:
+        row = connection.execute(query("search/tsquery"), {"language": collection.language, "question": text, "mode": mode}).fetchone()
+        tsquery = str(row[0]) if row and row[0] else ""
+        if not tsquery:
+            return ArmList(
+                "lexical", ranker, (), (), candidates, 0, "abstained", "the question holds no word that the index knows, only stop words or signs",
+                seconds=time.perf_counter() - start,
+            )  # fmt: skip
+        parameters: dict[str, Any] = {"question": text, "index": collection.bm25_index, "tsquery": tsquery}
+        name = f"lexical_{ranker}" if ranker != "bm25" or mode == "any" else "lexical_bm25_filtered"
+        statement = query(f"search/{name}", schema=collection.schema)
+
+        def fetch(limit: int) -> list[Hit]:
+            hits = _hits(connection.execute(statement, {**parameters, "limit": limit}))
+            return sorted(hits, key=lambda hit: (-hit.score, hit.source, hit.n))
+
+        return _enough("lexical", ranker, fetch, candidates, by_class, {}, start)
+
+
+def _set(connection: Connection, settings: dict[str, str]) -> dict[str, str]:
+    """Sets parameters for this transaction only and reads them back: outside of one they would silently stay as they were."""
+    for name, value in settings.items():
+        connection.execute("select set_config(%s, %s, true)", [name, value])
+    rows = connection.execute("select name, current_setting(name) from unnest(%s::text[]) as name", [list(settings)])
+    return {str(name): str(value) for name, value in rows}
+
+
+def _hits(rows: Iterable[Sequence[Any]]) -> list[Hit]:
+    return [Hit(key, source, n, start, end, bytes(cls), tier, float(score), twins) for key, source, n, start, end, cls, tier, score, twins in rows]
+
+
+def _enough(arm: str, engine: str, fetch: Fetch, candidates: int, by_class: bool, server: dict[str, str], start: float) -> ArmList:
+    """Asks for more rows until `candidates` classes are there and no tie is cut, the arm is exhausted, or the cap is reached.
+
+    Where the last row wanted ties with rows beyond the limit, which of them comes is an accident of the index: so the whole tie group is fetched.
+    """
+    limit = candidates + 16
+    stopped: Literal["enough", "exhausted", "limit"]
+    while True:
+        hits = fetch(limit)
+        ranks = _ranks(hits, by_class)
+        last = next((i for i, rank in enumerate(ranks) if rank == candidates), None)
+        if len(hits) < limit:
+            stopped = "exhausted"
+            break
+        if last is not None and hits[-1].score != hits[last].score:
+            stopped = "enough"
+            break
+        if limit >= _CAP * candidates + 16:
+            stopped = "limit"
+            break
+        limit = min(limit * 2, _CAP * candidates + 16)
+    if last is not None:
+        hits = [hit for hit, rank in zip(hits, ranks, strict=True) if rank <= candidates]
+        ranks = [rank for rank in ranks if rank <= candidates]
+        if stopped == "exhausted":
+            stopped = "enough"
+    got = max(ranks, default=0)
+    return ArmList(arm, engine, tuple(hits), tuple(ranks), candidates, got, stopped, None, server, time.perf_counter() - start)
+
+
+def _ranks(hits: Sequence[Hit], by_class: bool) -> list[int]:
+    """Rank of each row, from 1. By class, a copy has the rank of its class's first row, and copies take no rank of their own."""
+    if not by_class:
+        return list(range(1, len(hits) + 1))
+    first: dict[bytes, int] = {}
+    return [first.setdefault(hit.class_id, len(first) + 1) for hit in hits]
+
+
+# ── what the stages ask for ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def classes(store: Store, collection: Collection, ids: Sequence[bytes]) -> dict[bytes, list[Hit]]:
+    """The members of those classes that have more than one, the copy that speaks for the class first."""
+    found: dict[bytes, list[Hit]] = {}
+    if ids:
+        for hit in _hits(store.rows(query("search/classes", schema=collection.schema), {"classes": list(ids)})):
+            found.setdefault(hit.class_id, []).append(hit)
+    return found
+
+
+def texts(store: Store, collection: Collection, keys: Sequence[int]) -> dict[int, tuple[str, str, str]]:
+    """Key → (text, context, body)."""
+    if not keys:
+        return {}
+    rows = store.rows(query("search/texts", schema=collection.schema), {"keys": list(keys)})
+    return {int(key): (str(text), str(context), str(body)) for key, text, context, body in rows}
+
+
+def vectors(store: Store, collection: Collection, keys: Sequence[int]) -> dict[int, np.ndarray]:
+    """Key → float32 vector `(dim,)`; keys without a vector are absent."""
+    if not keys:
+        return {}
+    rows = store.rows(query("search/vectors", schema=collection.schema), {"keys": list(keys)})
+    return {int(key): np.asarray(vector.to_numpy(), dtype=np.float32) for key, vector in rows}
+
+
+def defined(store: Store, collection: Collection, terms: Sequence[str]) -> list[tuple[str, str, Hit]]:
+    """(term, term as written, passage that defines it)."""
+    if not terms:
+        return []
+    rows = store.rows(query("search/defined", schema=collection.schema), {"terms": list(terms)})
+    return [(str(row[0]), str(row[1]), hit) for row, hit in zip(rows, _hits(row[2:] for row in rows), strict=True)]
+
+
+def cited(store: Store, collection: Collection, parents: Sequence[int]) -> list[tuple[int, Hit, int]]:
+    """(key of the citing chunk, cited passage, number of chunks that cite it), in the order of `parents`, then of the text."""
+    if not parents:
+        return []
+    rows = store.rows(query("search/cited", schema=collection.schema), {"parents": list(parents)})
+    return [(int(row[0]), hit, int(row[10])) for row, hit in zip(rows, _hits(row[1:10] for row in rows), strict=True)]
+
+
+def term_users(store: Store, collection: Collection, term: str, cap: int) -> int:
+    """How many chunks use `term`, counted up to `cap`."""
+    rows = store.rows(query("search/term_users", schema=collection.schema), {"language": collection.language, "term": term, "cap": cap})
+    return int(rows[0][0])
+
+
+def statements(
+    store: Store, collection: Collection, question: str, vector: np.ndarray | None, *, engine: str, chunks: int, ef_search: int, ranker: str, mode: str,
+    candidates: int,
+) -> str:  # fmt: skip
+    """What the arms send, with all values written out: runnable in psql as it stands. The fusion is not SQL."""
+    parts = []
+    if engine != "none" and vector is not None:
+        used = "exact" if engine == "exact" or chunks <= EXACT_BELOW else "hnsw"
+        literal = "[" + ",".join(f"{float(x):.7g}" for x in vector) + "]"
+        text = ddl(f"search/dense_{used}", {"schema": collection.schema}, {"vector": literal, "limit": candidates}).as_string()
+        if used == "hnsw":
+            text = f"begin;\nset local hnsw.ef_search = {ef_search};\nset local hnsw.iterative_scan = strict_order;\n{text}\ncommit;"
+        parts.append(text)
+    if ranker != "none":
+        text = sanitise(question)
+        row = store.rows(query("search/tsquery"), {"language": collection.language, "question": text, "mode": mode})
+        values = {"question": text, "index": collection.bm25_index, "tsquery": str(row[0][0] or ""), "limit": candidates}
+        name = f"lexical_{ranker}" if ranker != "bm25" or mode == "any" else "lexical_bm25_filtered"
+        parts.append(ddl(f"search/{name}", {"schema": collection.schema}, values).as_string())
+    return "\n\n".join(part.strip() for part in parts)

@@ -1,0 +1,200 @@
+"""Collections: one schema each, with its own tables and indexes."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from lab.errors import UsageError, unknown
+from lab.progress import say
+from lab.settings import IngestSettings
+from lab.store.connect import Store
+from lab.store.queries import ddl
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+INDEXES = ("chunks_hnsw", "chunks_bm25", "chunks_tsv")
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A collection as recorded: what it was made with, and the digests of what it holds."""
+
+    name: str
+    ingest: IngestSettings
+    embedder: str
+    model_digest: str
+    dim: int | None
+    language: str
+    authority: Mapping[str, Any]
+    corpus_digest: str
+    link_digest: str
+    indexed_at: dt.datetime | None
+    index_build: Mapping[str, Any]
+    stale_rows: int
+
+    @property
+    def schema(self) -> str:
+        return f"kb_{self.name}"
+
+    @property
+    def bm25_index(self) -> str:
+        return f"{self.schema}.chunks_bm25"
+
+    @property
+    def top_tier(self) -> int:
+        """The highest tier in the collection's authority rules; 0 = no bonus."""
+        return max([int(self.authority.get("default", 0)), *(int(rule["tier"]) for rule in self.authority.get("rules", []))])
+
+
+def check_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} cannot name a collection: use lower-case letters, digits and _ (at most 40, a letter first).")
+    return name
+
+
+_COLUMNS = "name, ingest, embedder, model_digest, dim, language, authority, corpus_digest, link_digest, indexed_at, index_build, stale_rows"
+
+
+def _collection(row: tuple[Any, ...]) -> Collection:
+    return Collection(row[0], IngestSettings(**row[1]), *row[2:])
+
+
+def find(store: Store, name: str) -> Collection | None:
+    rows = store.rows(f"select {_COLUMNS} from lab.collections where name = %(name)s", {"name": name})
+    return _collection(rows[0]) if rows else None
+
+
+def get(store: Store, name: str) -> Collection:
+    """The collection, or UsageError naming the nearest one."""
+    found = find(store, name)
+    if found is None:
+        raise unknown("collection", name, [c.name for c in all_collections(store)], mend="make one with `lab ingest FOLDER -c NAME`.")
+    return found
+
+
+def all_collections(store: Store) -> list[Collection]:
+    return [_collection(row) for row in store.rows(f"select {_COLUMNS} from lab.collections order by name")]
+
+
+def create(store: Store, name: str, ingest: IngestSettings, *, embedder: str, model_digest: str, dim: int | None, language: str) -> Collection:
+    """Creates the schema and the row, in one transaction."""
+    check_name(name)
+    with store.connection() as connection:
+        connection.execute(
+            "insert into lab.collections (name, ingest, embedder, model_digest, dim, language) values (%s, %s, %s, %s, %s, %s)",
+            [name, Jsonb(ingest.as_dict()), embedder, model_digest, dim, language],
+        )
+        connection.execute(ddl("collection", {"schema": f"kb_{name}"}, {"dim": dim or 1, "language": language}))
+    return get(store, name)
+
+
+@contextlib.contextmanager
+def locked(store: Store, name: str) -> Iterator[None]:
+    """Holds the collection against other writers; says so while it waits for one."""
+    with store.single() as connection:
+        key = ["retrieval-lab:" + name]
+        row = connection.execute("select pg_try_advisory_lock(hashtextextended(%s, 0))", key).fetchone()
+        if row is None or not row[0]:
+            say(f"another process writes to collection {name!r}: waiting for it …")
+            connection.execute("select pg_advisory_lock(hashtextextended(%s, 0))", key)
+        try:
+            yield
+        finally:
+            connection.execute("select pg_advisory_unlock(hashtextextended(%s, 0))", key)
+
+
+def drop(store: Store, name: str) -> None:
+    """Removes the collection and nothing else; runs made on it stay."""
+    collection = get(store, name)
+    with store.connection() as connection:
+        connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(collection.schema)))
+        connection.execute("delete from lab.collections where name = %s", [name])
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What a collection holds and takes."""
+
+    files: int
+    chunks: int
+    cites: int
+    defines: int
+    bytes: int
+
+
+def size(store: Store, collection: Collection) -> Size:
+    schema = sql.Identifier(collection.schema)
+    row = store.rows(
+        sql.SQL(
+            "select (select count(*) from {0}.files where status = 'indexed'), (select count(*) from {0}.chunks), "
+            "(select count(*) from {0}.links where relation = 'cites'), (select count(*) from {0}.links where relation = 'defines'), "
+            "(select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint from pg_class c where c.relnamespace = {1}::regnamespace "
+            "and c.relkind in ('r', 'm'))"
+        ).format(schema, sql.Literal(f'"{collection.schema}"'))
+    )[0]
+    return Size(*row)
+
+
+# ── indexes ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def indexes(store: Store, collection: Collection) -> dict[str, int]:
+    """Valid derived indexes → the file number that names this build (a rebuild changes it)."""
+    rows = store.rows(
+        "select i.relname, i.relfilenode::bigint from pg_index x join pg_class i on i.oid = x.indexrelid join pg_namespace n on n.oid = i.relnamespace "
+        "where n.nspname = %(schema)s and x.indisvalid and i.relname = any(%(names)s) order by 1",
+        {"schema": collection.schema, "names": list(INDEXES)},
+    )
+    return {str(name): int(node) for name, node in rows}
+
+
+def build_indexes(store: Store, collection: Collection) -> None:
+    """Builds HNSW, BM25 and GIN from the rows, replacing what is there, then ANALYZE. One transaction: a killed build changes nothing."""
+    identifiers = {"schema": collection.schema}
+    with store.connection() as connection:
+        connection.execute(ddl("index/drop", identifiers, {}))
+        if collection.dim is not None:
+            connection.execute(ddl("index/hnsw", identifiers, {}))
+        if store.bm25:
+            connection.execute(ddl("index/bm25", identifiers, {"language": collection.language}))
+        connection.execute(ddl("index/gin", identifiers, {}))
+        for table in ("files", "chunks", "links"):
+            connection.execute(sql.SQL("analyze {}.{}").format(sql.Identifier(collection.schema), sql.Identifier(table)))
+    _indexed(store, collection)
+
+
+def analyse(store: Store, collection: Collection, *, reindex_bm25: bool) -> None:
+    """After a small change: statistics anew, and BM25 rebuilt where rows were deleted, since deleted rows still count in its scores."""
+    schema = sql.Identifier(collection.schema)
+    with store.connection() as connection:
+        if reindex_bm25 and store.bm25:
+            connection.execute(sql.SQL("reindex index {}.chunks_bm25").format(schema))
+        for table in ("files", "chunks", "links"):
+            connection.execute(sql.SQL("analyze {}.{}").format(schema, sql.Identifier(table)))
+    _indexed(store, collection)
+
+
+def _indexed(store: Store, collection: Collection) -> None:
+    build = indexes(store, collection)
+    with store.connection() as connection:
+        connection.execute(
+            "update lab.collections set indexed_at = now(), index_build = %s, stale_rows = 0 where name = %s", [Jsonb(build), collection.name]
+        )
+
+
+def set_authority(store: Store, collection: Collection, rules: Mapping[str, Any], tiers: Mapping[str, int]) -> None:
+    """Stores the rules and the tier of each source named in `tiers`."""
+    with store.connection() as connection:
+        connection.execute("update lab.collections set authority = %s where name = %s", [Jsonb(dict(rules)), collection.name])
+        with connection.cursor() as cursor:
+            cursor.executemany(
+                sql.SQL("update {}.files set authority = %s where source = %s and authority <> %s").format(sql.Identifier(collection.schema)),
+                [(tier, source, tier) for source, tier in tiers.items()],
+            )

@@ -1,0 +1,192 @@
+"""Connecting: the embedded server or the user's own, the schema brought up to date, a pool of prepared connections."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import psycopg
+from pgvector.psycopg import register_vector
+from psycopg.rows import TupleRow
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from lab.config import database_url
+from lab.errors import ServerError, redact
+from lab.resources import folder
+from lab.store import embedded
+from lab.store.queries import source
+
+SCHEMA_VERSION = 1
+Connection = psycopg.Connection[TupleRow]
+_LOCK = 6_021_023  # advisory lock under which the schema is created or migrated
+
+
+class Store:
+    """A connected database with the lab's schema in it. Thread-safe; close it, or use it as a context manager."""
+
+    def __init__(self, dsn: str, *, size: int = 8) -> None:
+        self.dsn = dsn
+        self._size = size
+        self._pool: ConnectionPool[Connection] | None = None
+        self._guard = threading.Lock()
+        self._held = threading.local()
+        self.extensions: dict[str, str] = {}
+        self.server_version = ""
+        with _errors(), psycopg.connect(dsn, autocommit=True) as connection:
+            _prepare_database(connection)
+            _migrate(connection)
+            self.extensions = _extensions(connection)
+            row = connection.execute("show server_version").fetchone()
+            self.server_version = str(row[0]) if row else ""
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with self._guard:
+            if self._pool is not None:
+                self._pool.close()
+                self._pool = None
+
+    @property
+    def bm25(self) -> bool:
+        """Whether the server has pg_textsearch."""
+        return "pg_textsearch" in self.extensions
+
+    @contextlib.contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """A connection in a transaction that is committed at the end and rolled back on an error."""
+        with self.single() as connection, connection.transaction():
+            yield connection
+
+    @contextlib.contextmanager
+    def single(self) -> Iterator[Connection]:
+        """A connection outside of a transaction: every statement stands for itself. Saves two round trips where one statement is all."""
+        held = getattr(self._held, "connection", None)
+        if held is not None:
+            with _errors():
+                yield held
+            return
+        with self._guard:
+            if self._pool is None:
+                self._pool = ConnectionPool(
+                    self.dsn, connection_class=psycopg.Connection, min_size=1, max_size=self._size, open=True, configure=_configure,
+                    kwargs={"prepare_threshold": None, "autocommit": True}, timeout=60,
+                )  # fmt: skip
+            pool = self._pool
+        with _errors(), pool.connection() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keeps one connection for this thread: what is asked inside takes no turn at the pool, which costs more than a short query."""
+        if getattr(self._held, "connection", None) is not None:
+            yield
+            return
+        with self.single() as connection:
+            self._held.connection = connection
+            try:
+                yield
+            finally:
+                self._held.connection = None
+
+    def rows(self, query: Any, parameters: Mapping[str, Any] | None = None) -> list[TupleRow]:
+        """All rows of one statement."""
+        with self.single() as connection:
+            return connection.execute(query, parameters).fetchall()
+
+
+def connect(url: str | None = None) -> Store:
+    """Connects to `url`, else to the server that LAB_DATABASE_URL or lab.toml names, else to the embedded one, which it starts."""
+    given = url or database_url()
+    if given:
+        return Store(given)
+    return Store(_embedded_database(embedded.dsn()))
+
+
+def _embedded_database(dsn: str) -> str:
+    """Creates the database of the embedded server on first use."""
+    with _errors():
+        parameters = psycopg.conninfo.conninfo_to_dict(dsn)
+        with psycopg.connect(dsn.replace(f"dbname={parameters['dbname']}", "dbname=postgres"), autocommit=True) as connection:
+            if not connection.execute("select from pg_database where datname = %s", [parameters["dbname"]]).fetchone():
+                with contextlib.suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
+                    connection.execute(psycopg.sql.SQL("create database {}").format(psycopg.sql.Identifier(str(parameters["dbname"]))))
+    return dsn
+
+
+@contextlib.contextmanager
+def _errors() -> Iterator[None]:
+    """Turns the driver's errors that a user can mend into one redacted sentence."""
+    try:
+        yield
+    except (psycopg.OperationalError, PoolTimeout) as error:
+        first = (str(error).strip().splitlines() or ["no details"])[0]
+        raise ServerError(
+            f"the database server did not answer as expected ({redact(first)}): check LAB_DATABASE_URL, or run `lab status`."
+        ) from error
+
+
+def _prepare_database(connection: Connection) -> None:
+    """The extensions: pgvector must be there, pg_textsearch where it can be created."""
+    have = {row[0] for row in connection.execute("select name from pg_available_extensions")}
+    if "vector" not in have:
+        raise ServerError("this server has no pgvector: install pgvector 0.7 or newer there, or unset LAB_DATABASE_URL for the embedded server.")
+    installed = _extensions(connection)
+    if "vector" not in installed:
+        try:
+            with contextlib.suppress(psycopg.errors.UniqueViolation):
+                connection.execute("create extension if not exists vector")
+        except psycopg.errors.InsufficientPrivilege:
+            raise ServerError("this login may not create the extension vector: ask the administrator to run `create extension vector`.") from None
+    version = tuple(int(part) for part in _extensions(connection)["vector"].split(".")[:2])
+    if version < (0, 7):
+        raise ServerError(f"this server has pgvector {version[0]}.{version[1]}, the lab needs 0.7 or newer: upgrade it.")
+    if "pg_textsearch" in have and "pg_textsearch" not in installed:
+        with contextlib.suppress(psycopg.Error):
+            connection.execute("create extension if not exists pg_textsearch")
+
+
+def _extensions(connection: Connection) -> dict[str, str]:
+    return {str(name): str(version) for name, version in connection.execute("select extname, extversion from pg_extension order by 1")}
+
+
+def _migrate(connection: Connection) -> None:
+    """Creates the schema, or brings an older one up; each step is one transaction, under a lock that others wait for."""
+    connection.execute("select pg_advisory_lock(%s)", [_LOCK])
+    try:
+        version = schema_version(connection)
+        if version == 0:
+            with connection.transaction():
+                connection.execute(source("schema"))
+            return
+        if version > SCHEMA_VERSION:
+            raise ServerError(f"this database holds schema version {version}, this lab knows {SCHEMA_VERSION}: upgrade the lab (pip install -U).")
+        for path in sorted((folder("sql") / "migrations").glob("[0-9]*.sql")):
+            step = int(path.name[:4])
+            if version < step <= SCHEMA_VERSION:
+                with connection.transaction():
+                    connection.execute(path.read_text(encoding="utf-8"))
+                    connection.execute("update lab.meta set value = %s where key = 'schema_version'", [str(step)])
+    finally:
+        connection.execute("select pg_advisory_unlock(%s)", [_LOCK])
+
+
+def schema_version(connection: Connection) -> int:
+    """The version of the schema in this database; 0 when there is none."""
+    if connection.execute("select to_regclass('lab.meta')").fetchone() == (None,):
+        return 0
+    row = connection.execute("select value from lab.meta where key = 'schema_version'").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _configure(connection: Connection) -> None:
+    # A generic plan ignores how selective a filter is, and the extensions may lie in another schema than public.
+    connection.execute("set plan_cache_mode = force_custom_plan")
+    connection.execute('set search_path = "$user", public, extensions')
+    register_vector(connection)

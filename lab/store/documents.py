@@ -1,0 +1,222 @@
+"""Documents and chunks of a collection: the ledger of files, and the loading of one document as one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pgvector import HalfVector
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from lab.records import Chunk, Document
+from lab.store.collections import Collection
+from lab.store.connect import Connection, Store
+from lab.text import class_id
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """A line of the ledger."""
+
+    source: str
+    root: str
+    content_hash: bytes | None
+    status: str
+    reason: str | None
+    authority: int
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A document ready to be stored. `vectors[i]` belongs to `chunks[i]`; None = found by words only."""
+
+    document: Document
+    root: str
+    content_hash: bytes
+    bytes: int
+    authority: int
+    chunks: Sequence[Chunk]
+    bodies: Sequence[str]
+    vectors: Sequence[np.ndarray | None]
+
+
+def ledger(store: Store, collection: Collection) -> dict[str, FileRow]:
+    rows = store.rows(
+        sql.SQL("select source, root, content_hash, status, reason, authority from {}.files order by source").format(sql.Identifier(collection.schema))
+    )
+    return {row[0]: FileRow(*row) for row in rows}
+
+
+def store_documents(store: Store, collection: Collection, loads: Iterable[Load]) -> int:
+    """Replaces each document in a transaction of its own; returns the number of chunks that were deleted on the way."""
+    deleted = 0
+    with store.single() as connection:
+        for load in loads:
+            with connection.transaction():
+                deleted += _replace_many(connection, collection, [load])
+    return deleted
+
+
+def store_batch(store: Store, collection: Collection, loads: Sequence[Load]) -> int:
+    """The same for many small documents (records of one file) in one transaction."""
+    with store.connection() as connection:
+        return _replace_many(connection, collection, loads)
+
+
+def _replace_many(connection: Connection, collection: Collection, loads: Sequence[Load]) -> int:
+    schema = sql.Identifier(collection.schema)
+    sources = [load.document.source for load in loads]
+    row = connection.execute(sql.SQL("select count(*) from {}.chunks where source = any(%s)").format(schema), [sources]).fetchone()
+    deleted = int(row[0]) if row else 0
+    if row is not None:
+        connection.execute(sql.SQL("delete from {}.files where source = any(%s)").format(schema), [sources])
+    with connection.cursor() as cursor:
+        files = sql.SQL(
+            "copy {}.files (source, root, format, title, text, content_hash, bytes, authority, metadata, status) from stdin"
+        ).format(schema)
+        with cursor.copy(files) as copy:
+            for load in loads:
+                d = load.document
+                copy.write_row(
+                    (d.source, load.root, d.format, d.title, d.text, load.content_hash, load.bytes, load.authority, Jsonb(dict(d.metadata)), "indexed")
+                )
+        chunks = sql.SQL(
+            'copy {}.chunks (source, n, start, "end", text, context, heading, body, class_id, embedding) from stdin'
+        ).format(schema)
+        with cursor.copy(chunks) as copy:
+            for load in loads:
+                for chunk, body, vector in zip(load.chunks, load.bodies, load.vectors, strict=True):
+                    copy.write_row(
+                        (
+                            chunk.source, chunk.n, chunk.start, chunk.end, chunk.text, chunk.context, list(chunk.heading), body,
+                            class_id(chunk.text), None if vector is None else HalfVector(vector),
+                        )
+                    )  # fmt: skip
+        if deleted:
+            cursor.execute("update lab.collections set stale_rows = stale_rows + %s where name = %s", [deleted, collection.name])
+    return deleted
+
+
+def mark(store: Store, collection: Collection, sources: Sequence[str], status: str, reason: str | None) -> int:
+    """Sets the status of some files. `retired` and `refused` ones lose their chunks; returns how many chunks went."""
+    if not sources:
+        return 0
+    schema = sql.Identifier(collection.schema)
+    with store.connection() as connection:
+        gone = 0
+        if status in {"retired", "refused"}:
+            gone = connection.execute(sql.SQL("delete from {}.chunks where source = any(%s)").format(schema), [list(sources)]).rowcount
+            connection.execute("update lab.collections set stale_rows = stale_rows + %s where name = %s", [gone, collection.name])
+        connection.execute(
+            sql.SQL("update {}.files set status = %s, reason = %s, changed_at = clock_timestamp() where source = any(%s) and status <> %s").format(schema),
+            [status, reason, list(sources), status],
+        )
+        return gone
+
+
+def refuse(store: Store, collection: Collection, source: str, root: str, reason: str, size: int) -> int:
+    """Enters a file that could not be read; what was stored of an earlier version goes, since it is no longer what the file says."""
+    schema = sql.Identifier(collection.schema)
+    with store.connection() as connection:
+        gone = connection.execute(sql.SQL("delete from {}.chunks where source = %s").format(schema), [source]).rowcount
+        connection.execute(
+            sql.SQL(
+                "insert into {}.files (source, root, format, bytes, status, reason) values (%s, %s, 'unknown', %s, 'refused', %s) "
+                "on conflict (source) do update set status = 'refused', reason = excluded.reason, text = null, content_hash = null, "
+                "root = excluded.root, changed_at = clock_timestamp()"
+            ).format(schema),
+            [source, root, size, reason],
+        )
+        return gone
+
+
+def restore(store: Store, collection: Collection, sources: Sequence[str]) -> None:
+    """A file that was missing and is there again, unchanged."""
+    mark(store, collection, sources, "indexed", None)
+
+
+def texts(store: Store, collection: Collection, sources: Sequence[str] | None = None) -> Iterator[tuple[str, str, str]]:
+    """(source, title, text) of the stored documents in source order, streamed."""
+    schema = sql.Identifier(collection.schema)
+    with store.connection() as connection, connection.cursor(name="texts") as cursor:
+        where = sql.SQL("" if sources is None else " and source = any(%(sources)s)")
+        cursor.execute(
+            sql.SQL("select source, title, text from {}.files where status in ('indexed', 'missing') and text is not null{} order by source").format(schema, where),
+            {"sources": None if sources is None else list(sources)},
+        )
+        for source, title, text in cursor:
+            yield source, title, text
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a chunk lies; what links and judgments are resolved against."""
+
+    key: int
+    source: str
+    n: int
+    start: int
+    end: int
+    heading: tuple[str, ...]
+    class_id: bytes
+
+
+def spots(store: Store, collection: Collection, sources: Sequence[str] | None = None) -> dict[str, list[Spot]]:
+    """Source → its chunks in order."""
+    where = sql.SQL("" if sources is None else " where source = any(%(sources)s)")
+    rows = store.rows(
+        sql.SQL('select key, source, n, start, "end", heading, class_id from {}.chunks{} order by source, n').format(sql.Identifier(collection.schema), where),
+        {"sources": None if sources is None else list(sources)},
+    )
+    found: dict[str, list[Spot]] = {}
+    for key, source, n, start, end, heading, cls in rows:
+        found.setdefault(source, []).append(Spot(key, source, n, start, end, tuple(heading), bytes(cls)))
+    return found
+
+
+def chunk_texts(store: Store, collection: Collection) -> list[tuple[str, bytes, str]]:
+    """(chunk_id, class, text) of every chunk, in (source, n) order."""
+    rows = store.rows(sql.SQL("select source || '::' || n, class_id, text from {}.chunks order by source, n").format(sql.Identifier(collection.schema)))
+    return [(str(a), bytes(b), str(c)) for a, b, c in rows]
+
+
+def class_members(store: Store, collection: Collection, classes: Sequence[bytes]) -> dict[bytes, list[Spot]]:
+    """Class → all its chunks."""
+    rows = store.rows(
+        sql.SQL('select key, source, n, start, "end", heading, class_id from {}.chunks where class_id = any(%(c)s) order by source, n').format(
+            sql.Identifier(collection.schema)
+        ),
+        {"c": list(classes)},
+    )
+    found: dict[bytes, list[Spot]] = {}
+    for key, source, n, start, end, heading, cls in rows:
+        found.setdefault(bytes(cls), []).append(Spot(key, source, n, start, end, tuple(heading), bytes(cls)))
+    return found
+
+
+def set_corpus_digest(store: Store, collection: Collection) -> str:
+    """The digest of (source, content hash) over all indexed files, recorded with the collection."""
+    value = hashlib.sha256()
+    for source, row in ledger(store, collection).items():
+        if row.content_hash is not None and row.status in {"indexed", "missing"}:
+            value.update(source.encode() + b"\0" + row.content_hash)
+    text = value.hexdigest()[:16]
+    with store.connection() as connection:
+        connection.execute("update lab.collections set corpus_digest = %s where name = %s", [text, collection.name])
+    return text
+
+
+def counts(store: Store, collection: Collection) -> Mapping[str, Any]:
+    """Rows, and rows without a vector."""
+    row = store.rows(sql.SQL("select count(*), count(*) filter (where embedding is null) from {}.chunks").format(sql.Identifier(collection.schema)))[0]
+    return {"chunks": int(row[0]), "without_vector": int(row[1]) if collection.dim is not None else 0}
+
+
+def defined_terms(store: Store, collection: Collection) -> list[str]:
+    """The normalised terms that the collection defines, sorted."""
+    rows = store.rows(sql.SQL("select distinct term from {}.links where relation = 'defines' order by term").format(sql.Identifier(collection.schema)))
+    return [str(row[0]) for row in rows]

@@ -1,0 +1,59 @@
+"""Citation and definition links as rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from lab.store.collections import Collection
+from lab.store.connect import Store
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRow:
+    """One mention. `cites`: from_id → to_id, offsets in from_id's document; `defines`: term → to_id, offsets in to_id's document."""
+
+    relation: str
+    from_id: int | None
+    term: str | None
+    to_id: int
+    start: int
+    end: int
+    label: str
+
+
+def replace_links(store: Store, collection: Collection, rows: Sequence[LinkRow], extractor: str) -> dict[str, int]:
+    """Replaces all links of a collection in one transaction; returns the number of mentions per relation."""
+    schema = sql.Identifier(collection.schema)
+    unique = {(r.relation, r.from_id, r.term, r.to_id, r.start): r for r in rows}
+    with store.connection() as connection, connection.cursor() as cursor:
+        cursor.execute(sql.SQL("delete from {}.links").format(schema))
+        with cursor.copy(sql.SQL('copy {}.links (relation, from_id, term, to_id, start, "end", label) from stdin').format(schema)) as copy:
+            for r in unique.values():
+                copy.write_row((r.relation, r.from_id, r.term, r.to_id, r.start, r.end, r.label))
+        cursor.execute("update lab.collections set link_digest = %s where name = %s", ["", collection.name])
+    value = hashlib.sha256(extractor.encode())
+    for mention in mentions(store, collection):
+        value.update("\t".join(map(str, mention)).encode() + b"\n")
+    with store.connection() as connection:
+        connection.execute("update lab.collections set link_digest = %s where name = %s", [value.hexdigest()[:16], collection.name])
+    found = {"cites": 0, "defines": 0}
+    for row in unique.values():
+        found[row.relation] += 1
+    return found
+
+
+def mentions(store: Store, collection: Collection) -> list[tuple[str, str, str, str, str, str, int, int]]:
+    """(relation, term, from_source, from_chunk, to_source, to_chunk, start, end), a row a mention, in a total order."""
+    schema = sql.Identifier(collection.schema)
+    rows = store.rows(
+        sql.SQL(
+            "select l.relation, coalesce(l.term, ''), coalesce(a.source, ''), coalesce(a.source || '::' || a.n, ''), b.source, b.source || '::' || b.n, "
+            'l.start, l."end" from {0}.links l left join {0}.chunks a on a.key = l.from_id join {0}.chunks b on b.key = l.to_id '
+            "order by l.relation, l.term, a.source, a.n, l.start, b.source, b.n"
+        ).format(schema)
+    )
+    return [tuple(row) for row in rows]

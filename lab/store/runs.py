@@ -1,0 +1,249 @@
+"""Runs, scores, rankings and ledgers: written once, read by reports."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from lab.errors import unknown
+from lab.records import Question
+from lab.store.connect import Store
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """What is known of a run before it starts."""
+
+    run_id: str
+    experiment_id: str | None
+    collection: str
+    gold: str
+    gold_digest: str
+    split: str
+    settings: Mapping[str, Any]
+    settings_digest: str
+    passed: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    seed: int
+    unjudged: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    question_id: str
+    rank: int
+    passage: int  # index into the passages of the same call
+    score: float
+    similarity: float | None
+    grade: int
+    by_twin: bool
+    linked_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    question_id: str
+    passages: Sequence[int]
+    ranks: Sequence[int]
+    seconds: Mapping[str, float]
+    notes: Sequence[str]
+
+
+Passage = tuple[str, str, int, int, bytes]  # chunk_id, source, start, end, class
+
+
+def begin_experiment(store: Store, experiment_id: str, collection: str, gold: str, gold_digest: str, factors: Mapping[str, Any], command: str) -> None:
+    with store.connection() as connection:
+        connection.execute(
+            "insert into lab.experiments (experiment_id, collection, gold, gold_digest, factors, command) values (%s, %s, %s, %s, %s, %s)",
+            [experiment_id, collection, gold, gold_digest, Jsonb(dict(factors)), command],
+        )
+
+
+def record_questions(store: Store, gold_digest: str, questions: Sequence[Question]) -> None:
+    """Enters the questions of a gold set once."""
+    with store.connection() as connection, connection.cursor() as cursor:
+        cursor.execute("create temporary table asked (like lab.questions) on commit drop")
+        with cursor.copy("copy asked from stdin") as copy:
+            for q in questions:
+                copy.write_row((gold_digest, q.question_id, q.text, q.kind, q.split, q.answerable, Jsonb(dict(q.metadata))))
+        cursor.execute("insert into lab.questions select * from asked order by question_id on conflict do nothing")
+
+
+def questions(store: Store, gold_digest: str) -> list[Question]:
+    """The questions of a gold set as they were when it was run."""
+    rows = store.rows(
+        "select question_id, text, kind, split, answerable, metadata from lab.questions where gold_digest = %(d)s order by question_id", {"d": gold_digest}
+    )
+    return [Question(*row) for row in rows]
+
+
+def finish_experiment(store: Store, experiment_id: str) -> None:
+    with store.connection() as connection:
+        connection.execute("update lab.experiments set finished_at = now() where experiment_id = %s", [experiment_id])
+
+
+def begin_run(store: Store, run: NewRun) -> None:
+    """Enters the run as `incomplete`: what a killed process leaves is seen as what it is."""
+    with store.connection() as connection:
+        connection.execute(
+            "insert into lab.runs (run_id, experiment_id, collection, gold, gold_digest, split, status, settings, settings_digest, passed, inputs, "
+            "environment, seed, questions, unjudged) values (%s, %s, %s, %s, %s, %s, 'incomplete', %s, %s, %s, %s, %s, %s, 0, %s)",
+            [
+                run.run_id, run.experiment_id, run.collection, run.gold, run.gold_digest, run.split, Jsonb(dict(run.settings)), run.settings_digest,
+                Jsonb(dict(run.passed)), Jsonb(dict(run.inputs)), Jsonb(dict(run.environment)), run.seed, Jsonb(list(run.unjudged)),
+            ],
+        )  # fmt: skip
+
+
+def intern_passages(store: Store, collection: str, passages: Sequence[Passage]) -> list[int]:
+    """The ids of the passages, in the order given; unknown ones are entered."""
+    if not passages:
+        return []
+    with store.connection() as connection, connection.cursor() as cursor:
+        cursor.execute(
+            'create temporary table seen (chunk_id text, source text, start int, "end" int, class_id bytea, position int) on commit drop'
+        )
+        with cursor.copy("copy seen from stdin") as copy:
+            for position, passage in enumerate(passages):
+                copy.write_row((*passage, position))
+        cursor.execute(
+            'insert into lab.passages (collection, chunk_id, source, start, "end", class_id) '
+            'select distinct %s, chunk_id, source, start, "end", class_id from seen order by 2, 3, 4, 5, 6 on conflict do nothing',
+            [collection],
+        )
+        cursor.execute(
+            'select p.passage_id from seen s join lab.passages p on p.collection = %s and p.chunk_id = s.chunk_id and p.start = s.start '
+            'and p."end" = s."end" and p.class_id = s.class_id order by s.position',
+            [collection],
+        )
+        return [int(row[0]) for row in cursor.fetchall()]
+
+
+def finish_run(
+    store: Store,
+    run_id: str,
+    *,
+    status: str,
+    questions: int,
+    scores: Iterable[tuple[str, str, float]],
+    results: Iterable[ResultRow],
+    ledger: Iterable[LedgerRow],
+    passages: Sequence[int],
+    stages: Sequence[str],
+    server: Mapping[str, Any],
+    engines: Mapping[str, Any],
+    notes: Sequence[str],
+    timings: Mapping[str, Any],
+) -> None:
+    """Writes everything a run found and closes it, in one transaction."""
+    with store.connection() as connection, connection.cursor() as cursor:
+        with cursor.copy("copy lab.scores (run_id, question_id, measure, value) from stdin") as copy:
+            for question_id, measure, value in scores:
+                copy.write_row((run_id, question_id, measure, value))
+        with cursor.copy(
+            "copy lab.results (run_id, question_id, rank, passage_id, score, similarity, grade, by_twin, linked_by) from stdin"
+        ) as copy:
+            for r in results:
+                copy.write_row((run_id, r.question_id, r.rank, passages[r.passage], r.score, r.similarity, r.grade, r.by_twin, r.linked_by))
+        with cursor.copy("copy lab.ledger (run_id, question_id, passages, ranks, seconds, notes) from stdin") as copy:
+            for row in ledger:
+                # array literals written here: the driver's own dumper takes ten times as long for lists of this length
+                ids = "{" + ",".join([str(passages[i]) for i in row.passages]) + "}"
+                ranks = "{" + ",".join(map(str, row.ranks)) + "}"
+                copy.write_row((run_id, row.question_id, ids, ranks, Jsonb(dict(row.seconds)), list(row.notes)))
+        cursor.execute(
+            "update lab.runs set status = %s, questions = %s, stages = %s, server = %s, engines = %s, notes = %s, timings = %s, finished_at = now() "
+            "where run_id = %s and finished_at is null",
+            [status, questions, list(stages), Jsonb(dict(server)), Jsonb(dict(engines)), Jsonb(list(notes)), Jsonb(dict(timings)), run_id],
+        )
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run as recorded."""
+
+    run_id: str
+    experiment_id: str | None
+    collection: str
+    gold: str
+    gold_digest: str
+    split: str
+    status: str
+    settings: Mapping[str, Any]
+    settings_digest: str
+    passed: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    server: Mapping[str, Any]
+    engines: Mapping[str, Any]
+    seed: int
+    questions: int
+    unjudged: Sequence[str]
+    notes: Sequence[str]
+    timings: Mapping[str, Any]
+    stages: Sequence[str]
+    created_at: dt.datetime
+    finished_at: dt.datetime | None
+
+
+_RUN = (
+    "run_id, experiment_id, collection, gold, gold_digest, split, status, settings, settings_digest, passed, inputs, environment, server, engines, seed, "
+    "questions, unjudged, notes, timings, stages, created_at, finished_at"
+)
+
+
+def runs(store: Store, *, limit: int = 50) -> list[RunRow]:
+    """The newest runs first."""
+    return [RunRow(*row) for row in store.rows(f"select {_RUN} from lab.runs order by created_at desc, run_id desc limit %(n)s", {"n": limit})]
+
+
+def get_run(store: Store, run_id: str) -> RunRow:
+    rows = store.rows(f"select {_RUN} from lab.runs where run_id = %(id)s", {"id": run_id})
+    if not rows:
+        raise unknown("run", run_id, [str(r[0]) for r in store.rows("select run_id from lab.runs order by created_at desc limit 200")])
+    return RunRow(*rows[0])
+
+
+def experiment_runs(store: Store, experiment_id: str) -> list[RunRow]:
+    """The runs of one experiment in the order in which they were made."""
+    rows = store.rows(f"select {_RUN} from lab.runs where experiment_id = %(id)s order by created_at, run_id", {"id": experiment_id})
+    if not rows:
+        known = [str(r[0]) for r in store.rows("select experiment_id from lab.experiments order by created_at desc limit 200")]
+        raise unknown("run or experiment", experiment_id, known)
+    return [RunRow(*row) for row in rows]
+
+
+def experiment(store: Store, experiment_id: str) -> dict[str, Any]:
+    row = store.rows(
+        "select collection, gold, gold_digest, factors, command, created_at from lab.experiments where experiment_id = %(id)s", {"id": experiment_id}
+    )[0]
+    return dict(zip(("collection", "gold", "gold_digest", "factors", "command", "created_at"), row, strict=True))
+
+
+def scores(store: Store, run_ids: Sequence[str]) -> list[tuple[str, str, str, float]]:
+    """(run, question, measure, value), ordered."""
+    rows = store.rows(
+        "select run_id, question_id, measure, value from lab.scores where run_id = any(%(ids)s) order by run_id, question_id, measure", {"ids": list(run_ids)}
+    )
+    return [(str(a), str(b), str(c), float(d)) for a, b, c, d in rows]
+
+
+def rankings(store: Store, run_ids: Sequence[str]) -> dict[str, dict[str, list[int]]]:
+    """Run → question → passage ids, best first."""
+    rows = store.rows(
+        "select run_id, question_id, array_agg(passage_id order by rank) from lab.results where run_id = any(%(ids)s) group by 1, 2 order by 1, 2",
+        {"ids": list(run_ids)},
+    )
+    found: dict[str, dict[str, list[int]]] = {}
+    for run_id, question_id, passages in rows:
+        found.setdefault(str(run_id), {})[str(question_id)] = [int(p) for p in passages]
+    return found

@@ -1,0 +1,60 @@
+-- The tables of one collection, in a schema of its own: nothing here is shared, so dropping the schema removes exactly this collection.
+-- Runs as it stands:  psql -1 -v schema=kb_demo -v dim=384 -v language=english -f sql/collection.sql
+--   schema    text   kb_<name>
+--   dim       int    dimensions of the embedder's vectors (1 for embedder none)
+--   language  text   text search configuration
+
+create schema :"schema";
+
+-- The ledger of files: what was read, when, and what became of it. `text` is what all offsets count.
+create table :"schema".files (
+    source       text collate "C" primary key,
+    root         text not null,
+    format       text not null,
+    title        text not null default '',
+    text         text,
+    content_hash bytea,
+    bytes        bigint not null default 0,
+    authority    int not null default 0,
+    metadata     jsonb not null default '{}',
+    status       text not null check (status in ('indexed', 'missing', 'retired', 'refused')),
+    reason       text,
+    changed_at   timestamptz not null default clock_timestamp()
+);
+
+create table :"schema".chunks (
+    key       bigint generated always as identity primary key,
+    source    text collate "C" not null references :"schema".files on delete cascade,
+    n         int not null,
+    start     int not null,
+    "end"     int not null,
+    text      text not null check (text <> ''),
+    context   text not null,
+    heading   text[] not null,
+    body      text not null,                -- what is indexed: context, line break, text (or the text alone)
+    class_id  bytea not null,               -- exact twins share it
+    embedding halfvec(:dim),                -- null: the model maps this text to zero, so it is found by words only
+    -- left(): a tsvector over 1 MB would abort the load
+    tsv       tsvector generated always as (to_tsvector(:'language'::regconfig, left(body, 200000))) stored,
+    unique (source, n)
+);
+-- Vectors stay in the row, texts leave it: an exact scan reads every vector and no text.
+alter table :"schema".chunks alter embedding set storage main;
+create index chunks_class on :"schema".chunks (class_id);
+
+-- One row a mention. `cites` joins chunk → chunk, `defines` joins a normalised term → chunk; start and end lie in the document of
+-- from_id for cites, of to_id for defines.
+create table :"schema".links (
+    relation text not null check (relation in ('cites', 'defines')),
+    from_id  bigint references :"schema".chunks on delete cascade,
+    term     text,
+    to_id    bigint not null references :"schema".chunks on delete cascade,
+    start    int not null,
+    "end"    int not null,
+    label    text not null,
+    check ((relation = 'cites') = (from_id is not null) and (relation = 'defines') = (term is not null)),
+    unique nulls not distinct (relation, from_id, term, to_id, start)
+);
+create index links_from on :"schema".links (from_id) where from_id is not null;
+create index links_term on :"schema".links (term) where term is not null;
+create index links_to on :"schema".links (to_id);

@@ -1,0 +1,16 @@
+-- Dense arm without an index: every vector is compared. `+ 0` keeps the planner from the HNSW index.
+--   schema  text     kb_<name>
+--   vector  halfvec  the question's vector
+--   limit   int      rows wanted
+\if :{?limit} \else \set limit 20 \endif
+with nearest as materialized (
+    select key, source, n, start, "end", class_id, (embedding <=> :'vector'::halfvec) + 0 as distance
+    from :"schema".chunks
+    where embedding is not null
+    order by (embedding <=> :'vector'::halfvec) + 0, source, n
+    limit :limit
+)
+select c.key, c.source, c.n, c.start, c."end", c.class_id, f.authority, 1 - c.distance as score,
+       exists (select from :"schema".chunks d where d.class_id = c.class_id and d.key <> c.key) as has_twins
+from nearest c join :"schema".files f using (source)
+order by c.distance, c.source, c.n;

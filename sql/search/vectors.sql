@@ -1,0 +1,4 @@
+-- The stored vectors of some chunks.
+--   schema  text      kb_<name>
+--   keys    bigint[]  chunk keys
+select key, embedding from :"schema".chunks where key = any(:'keys'::bigint[]) and embedding is not null;
