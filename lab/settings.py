@@ -195,11 +195,19 @@ class Settings(_Flags):
         choices=("any", "all", "websearch"),
         reaches=("lexical",),
     )
-    candidates: int = _flag(100, "rows (with dedup: exact classes) an arm contributes", low=1, high=10_000, unit="passages", reaches=("dense", "lexical"))
+    candidates: int = _flag(
+        100, "rows (with dedup: exact classes) an arm contributes", low=1, high=10_000, unit="passages", reaches=("dense", "lexical")
+    )
     ef_search: int = _flag(200, "breadth of the HNSW search", low=1, high=1000, unit="nodes", reaches=("dense",), source="pgvector")
-    rrf_k: int = _flag(60, "constant of reciprocal rank fusion: score = Σ weight/(rrf_k + rank)", low=0, high=10_000, reaches=("fuse",), source="Cormack et al. 2009")
-    dense_weight: float = _flag(1.0, "weight of the dense arm in the fusion; at 0 the arm is not executed", off=0.0, low=0, high=1000, reaches=("fuse",))
-    lexical_weight: float = _flag(1.0, "weight of the lexical arm in the fusion; at 0 the arm is not executed", off=0.0, low=0, high=1000, reaches=("fuse",))
+    rrf_k: int = _flag(
+        60, "constant of reciprocal rank fusion: score = Σ weight/(rrf_k + rank)", low=0, high=10_000, reaches=("fuse",), source="Cormack et al. 2009"
+    )
+    dense_weight: float = _flag(
+        1.0, "weight of the dense arm in the fusion; at 0 the arm is not executed", off=0.0, low=0, high=1000, reaches=("fuse",)
+    )
+    lexical_weight: float = _flag(
+        1.0, "weight of the lexical arm in the fusion; at 0 the arm is not executed", off=0.0, low=0, high=1000, reaches=("fuse",)
+    )
     authority_weight: float = _flag(
         0.08, "bonus of the highest authority tier, as a share of the best attainable fused score", off=0.0, low=0, high=10, reaches=("authority",)
     )
@@ -220,14 +228,25 @@ class Settings(_Flags):
     )
     link_parents: int = _flag(3, "how many top hits are expanded along links", off=0, low=0, high=100, unit="passages", reaches=("links",))
     links_max: int = _flag(2, "how many linked passages may enter", off=0, low=0, high=100, unit="passages", reaches=("links",))
-    link_hub_max: int = _flag(50, "targets linked from more chunks than this are not added", off=0, low=0, high=1_000_000, unit="chunks", reaches=("links",))
+    link_hub_max: int = _flag(
+        50, "targets linked from more chunks than this are not added", off=0, low=0, high=1_000_000, unit="chunks", reaches=("links",)
+    )
     reranker: str = _flag(
-        "none", "second look at the top of the list: maxsim (late interaction over token vectors)", off="none", choices=("none", "maxsim"),
-        reaches=("rerank",), source="Khattab & Zaharia 2020",
+        "none",
+        "second look at the top of the list: maxsim (late interaction over token vectors)",
+        off="none",
+        choices=("none", "maxsim"),
+        reaches=("rerank",),
+        source="Khattab & Zaharia 2020",
     )
     rerank_depth: int = _flag(30, "how many passages the reranker sees", low=1, high=1000, unit="passages", reaches=("rerank",))
     mmr_lambda: float = _flag(
-        1.0, "λ·relevance − (1−λ)·max similarity; 0.7 is the usual on value", off=1.0, low=0, high=1, reaches=("mmr",),
+        1.0,
+        "λ·relevance − (1−λ)·max similarity; 0.7 is the usual on value",
+        off=1.0,
+        low=0,
+        high=1,
+        reaches=("mmr",),
         source="Carbonell & Goldstein 1998",
     )
     mmr_pool: int = _flag(50, "how many passages MMR reorders", low=1, high=1000, unit="passages", reaches=("mmr",))
@@ -263,13 +282,16 @@ class IngestSettings(_Flags):
         reaches=("chunk",),
     )
     chunk_size: int = _flag(
-        0, "fixed: characters (0 = 800); heading: tokens of the embedder (0 = min(512, its limit − context − 2)); paragraph: words (0 = 40)",
-        low=0, high=100_000, reaches=("chunk",),
+        0,
+        "fixed: characters (0 = 800); heading: tokens of the embedder (0 = min(512, its limit − context − 2)); paragraph: words (0 = 40)",
+        low=0,
+        high=100_000,
+        reaches=("chunk",),
     )
-    overlap: int = _flag(100, "fixed only: characters shared by neighbouring chunks", off=0, low=0, high=10_000, unit="characters", reaches=("chunk",))
-    context: str = _flag(
-        "on", "title > heading path is embedded and indexed with the chunk", off="off", choices=("off", "on"), reaches=("embed",)
+    overlap: int = _flag(
+        100, "fixed only: characters shared by neighbouring chunks", off=0, low=0, high=10_000, unit="characters", reaches=("chunk",)
     )
+    context: str = _flag("on", "title > heading path is embedded and indexed with the chunk", off="off", choices=("off", "on"), reaches=("embed",))
     embedder: str = _flag(
         "minilm",
         "minilm: all-MiniLM-L6-v2, 384 dimensions; keyword: hashed bag of words, 1,024 dimensions; none: lexical only",

@@ -11,12 +11,14 @@ from typing import Any
 
 # The stop words of Snowball's English list, which Postgres' `english` configuration uses too.
 STOP_WORDS = frozenset(
-    """i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself it its itself
-    they them their theirs themselves what which who whom this that these those am is are was were be been being have has had having
-    do does did doing a an the and but if or because as until while of at by for with about against between into through during before
-    after above below to from up down in out on off over under again further then once here there when where why how all any both each
-    few more most other some such no nor not only own same so than too very s t can will just don should now would could may might must
-    shall""".split()
+    """
+    i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself it its itself they
+    them their theirs themselves what which who whom this that these those am is are was were be been being have has had having do does
+    did doing a an the and but if or because as until while of at by for with about against between into through during before after
+    above below to from up down in out on off over under again further then once here there when where why how all any both each few
+    more most other some such no nor not only own same so than too very s t can will just don should now would could may might must
+    shall
+    """.split()
 )
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?", re.UNICODE)
@@ -24,9 +26,12 @@ _SPACE = re.compile(r"\s+")
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _CODE = re.compile(r"\b(?=[A-Za-z0-9/_-]*\d)(?=[A-Za-z0-9/_-]*[A-Za-z])[A-Za-z0-9]+(?:[-_/][A-Za-z0-9]+)*\b|\b[A-Z]{2,}[A-Z0-9]*\b")
 _NEGATION = re.compile(r"\b(?:not|no|never|none|neither|nor|without|cannot|except|unless|prohibited|forbidden)\b|n['’]t\b", re.IGNORECASE)
-_MONTH = (
-    "january february march april may june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec"
-).split()
+_MONTHS = frozenset(
+    """
+    january february march april may june july august september october november december
+    jan feb mar apr jun jul aug sep sept oct nov dec
+    """.split()
+)
 
 
 def digest(value: Any) -> str:
@@ -121,7 +126,7 @@ def facts(text: str) -> tuple[str, ...]:
     found = [match.group().strip(".,:/-") for match in _NUMBER.finditer(text)]
     found += [match.group().casefold() for match in _CODE.finditer(text)]
     found += ["not:" + match.group().casefold().replace("’", "'") for match in _NEGATION.finditer(text)]
-    found += ["month:" + word for word in words(text) if word in _MONTH and word not in {"may", "march"}]
+    found += ["month:" + word for word in words(text) if word in _MONTHS and word not in {"may", "march"}]
     # "Pump A" and "Pump B": a single capital letter after a word names a thing.
     found += ["letter:" + match.group(1) for match in re.finditer(r"(?<=\w )([A-Z])\b(?!')", text)]
     return tuple(sorted(found))

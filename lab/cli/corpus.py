@@ -23,7 +23,7 @@ def ingest(
     prune: Annotated[bool, Parameter(negative=(), help="retire documents whose files are gone from under the paths named")] = False,
     strict: Annotated[bool, Parameter(negative=(), help="exit 3 if a file was refused")] = False,
     json: Json = False,
-    flags: IngestFlags | None = None,
+    flags: IngestFlags = None,
 ) -> int:
     """Read files and folders into a collection: validate, chunk, embed, link, store. Unchanged files are skipped; run it again to go on.
 
@@ -34,9 +34,7 @@ def ingest(
     """
     from lab.corpus.ingest import ingest as run_ingest
 
-    report = run_ingest(
-        list(paths), collection, authority_file=authority, language=language, format=format, prune=prune, **passed(flags)
-    )
+    report = run_ingest(list(paths), collection, authority_file=authority, language=language, format=format, prune=prune, **passed(flags))
     for source, reason in report.refused[:20]:
         say(f"refused {source}: {reason}")
     if len(report.refused) > 20:
@@ -113,7 +111,15 @@ def list_collections(*, json: Json = False) -> int:
             {
                 "schema_version": 1,
                 "collections": [
-                    {"name": c.name, "files": s.files, "chunks": s.chunks, "cites": s.cites, "defines": s.defines, "bytes": s.bytes, "ingest": c.ingest.as_dict()}
+                    {
+                        "name": c.name,
+                        "files": s.files,
+                        "chunks": s.chunks,
+                        "cites": s.cites,
+                        "defines": s.defines,
+                        "bytes": s.bytes,
+                        "ingest": c.ingest.as_dict(),
+                    }
                     for c, s in found
                 ],
             }

@@ -23,7 +23,7 @@ Measures = Annotated[list[str] | None, Parameter(name="--measure", negative=(), 
 
 def run(
     collection: str, *, gold: Gold, split: Split = None, settings: Named = "default", measures: Measures = None, json: Json = False,
-    flags: SearchFlags | None = None,
+    flags: SearchFlags = None,
 ) -> int:  # fmt: skip
     """Search every question of a gold set once, and record rankings, ledger and scores."""
     from lab.evaluation.measures import DEFAULT
@@ -44,12 +44,14 @@ def ablate(
     collection: str,
     *,
     gold: Gold,
-    factor: Annotated[list[str], Parameter(negative=(), help="a flag and its values, as defines=off,question; the first is what others are compared with")],
+    factor: Annotated[
+        list[str], Parameter(negative=(), help="a flag and its values, as defines=off,question; the first is what others are compared with")
+    ],
     split: Split = None,
     settings: Named = "default",
     measures: Measures = None,
     json: Json = False,
-    flags: SearchFlags | None = None,
+    flags: SearchFlags = None,
 ) -> int:
     """Run every combination of the factors' values, and record each as a run of one experiment."""
     from lab.evaluation.experiment import ablate as execute
@@ -96,7 +98,9 @@ def print_experiment(done: Any) -> None:
         say(f"note: {factor} changed no ranking, so nothing can be said of its worth")
 
 
-def report(experiment: str, *, to: Annotated[Path | None, Parameter(help="folder to write; default: reports/ID here")] = None, json: Json = False) -> int:
+def report(
+    experiment: str, *, to: Annotated[Path | None, Parameter(help="folder to write; default: reports/ID here")] = None, json: Json = False
+) -> int:
     """Write the report of an experiment: Markdown, one self-contained HTML page, figures, data.json."""
     from lab.report.page import write_report
 

@@ -37,7 +37,12 @@ def import_(
     return 0
 
 
-def check(gold: str, *, collection: Annotated[str | None, Parameter(name=["--collection", "-c"], help="default: the collection of the same name")] = None, json: Json = False) -> int:
+def check(
+    gold: str,
+    *,
+    collection: Annotated[str | None, Parameter(name=["--collection", "-c"], help="default: the collection of the same name")] = None,
+    json: Json = False,
+) -> int:
     """Does a gold set fit a collection: is every judged document there, and does the quote stand where the judgment says? Exit 3 if not."""
     from lab.gold.check import check as run_check
     from lab.gold.files import load_gold

@@ -18,7 +18,7 @@ import cyclopts
 from cyclopts import App
 
 from lab import __version__
-from lab.errors import LabError, UsageError, redact
+from lab.errors import LabError, UsageError, redact, unknown
 from lab.progress import Progress
 
 _EPILOGUE = """Every command takes --help; those that return data take --json (one object on stdout; progress and messages go to stderr).
@@ -69,7 +69,7 @@ def build() -> App:
     """The command line as an object, for tests and for the documentation."""
     app = App(
         name="lab", help="An evaluation-first retrieval lab over Postgres and pgvector.", version=_version, help_epilogue=_EPILOGUE,
-        help_format="plaintext",
+        help_format="plaintext", suppress_keyboard_interrupt=False,
     )  # fmt: skip
     for name, (target, text) in _COMMANDS.items():
         app.command(target, name=name, help=text)
@@ -123,7 +123,7 @@ def run(arguments: Sequence[str]) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except cyclopts.CycloptsError as error:
-        _say(f"{_one_line(str(error))} Run `lab {_command(arguments)}--help` for what it takes.")
+        _say(f"{_one_line(_misused(error, arguments))} Run `lab {_command(arguments)}--help` for what it takes.")
         return 2
     except LabError as error:
         if debug:
@@ -143,7 +143,9 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if debug:
             traceback.print_exc()
-        _say(f"internal error ({type(error).__name__}: {_one_line(redact(str(error)))[:300]}): please report it with the output of the same command and --debug.")
+        _say(
+            f"internal error ({type(error).__name__}: {_one_line(redact(str(error)))[:300]}): please report it with the output of the same command and --debug."
+        )
         return 4
 
 
@@ -190,6 +192,30 @@ def _globals(arguments: Sequence[str]) -> tuple[list[str], bool]:
 class _Redacting(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return redact(super().format(record))
+
+
+def _misused(error: cyclopts.CycloptsError, arguments: Sequence[str]) -> str:
+    """What is wrong with the command, with the nearest name where one was misspelt."""
+    if isinstance(error, cyclopts.UnknownCommandError):
+        word = next((w for w in arguments if not w.startswith("-")), "")
+        if word in _GROUPS:
+            rest = [w for w in arguments if not w.startswith("-")][1:]
+            return str(unknown(f"command lab {word}", rest[0] if rest else "", _GROUPS[word][1]))
+        return str(unknown("command", word, [*_COMMANDS, *_GROUPS]))
+    if isinstance(error, cyclopts.UnknownOptionError):
+        word = error.token.keyword or error.token.value if error.token is not None else ""
+        return str(unknown("flag", (word or "").lstrip("-").replace("-", "_"), _flag_names(arguments)))
+    return str(error)
+
+
+def _flag_names(arguments: Sequence[str]) -> list[str]:
+    """The options of the command that was called."""
+    app = build()
+    for name in _command(arguments).split():
+        app = app[name]
+    return sorted(
+        {name.lstrip("-").replace("-", "_") for argument in app.assemble_argument_collection() for name in argument.names if name.startswith("--")}
+    )
 
 
 def _command(arguments: Sequence[str]) -> str:

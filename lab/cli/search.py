@@ -19,11 +19,13 @@ def search(
     collection: str,
     question: str,
     *,
-    settings: Annotated[str, Parameter(help="named settings (default, dense-only, lexical-only, classic, deep) or a TOML file; flags override")] = "default",
+    settings: Annotated[
+        str, Parameter(help="named settings (default, dense-only, lexical-only, classic, deep) or a TOML file; flags override")
+    ] = "default",
     explain: Annotated[bool, Parameter(negative=(), help="show each result's rank in every arm and after every stage")] = False,
     sql: Annotated[bool, Parameter(negative=(), help="print the SQL of the arms, runnable in psql, and search nothing")] = False,
     json: Json = False,
-    flags: SearchFlags | None = None,
+    flags: SearchFlags = None,
 ) -> int:
     """Search a collection; best passage first.
 
@@ -84,7 +86,9 @@ def _explain(found: SearchResult) -> None:
     for r in found.results:
         cells = [str(int(value)) if value else "–" for value in place[r.key]]
         why = r.linked_by or ""
-        rows.append((str(r.rank), r.chunk_id, *cells, f"{r.score:.4f}", f"{r.similarity:.3f}" if r.similarity is not None else "–", str(r.authority), why))
+        rows.append(
+            (str(r.rank), r.chunk_id, *cells, f"{r.score:.4f}", f"{r.similarity:.3f}" if r.similarity is not None else "–", str(r.authority), why)
+        )
     heads = ("rank", "passage", *ledger.columns, "score", "similarity", "authority", "brought by")
     print_table(heads, rows, numeric=(True, False, *([True] * len(ledger.columns)), True, True, True, False))
     arms = "; ".join(

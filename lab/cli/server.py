@@ -59,7 +59,9 @@ def status(*, json: Json = False) -> int:
         print_json(answer)
         return 0
     line(f"home      {answer['home']}")
-    state = "running" + (", held by `lab up`" if answer["held"] else "") if answer["running"] else "not running; any command starts it, `lab up` holds it"
+    state = (
+        "running" + (", held by `lab up`" if answer["held"] else "") if answer["running"] else "not running; any command starts it, `lab up` holds it"
+    )
     line(f"server    {answer['server']}: {state}")
     if answer["running"]:
         line(f"postgres  {answer['postgres']}, " + ", ".join(f"{k} {v}" for k, v in dict(answer["extensions"]).items()))  # type: ignore[call-overload]

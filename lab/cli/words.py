@@ -27,7 +27,8 @@ def _options(cls: type[Settings] | type[IngestSettings], name: str, title: str) 
         for flag in cls.flags().values()
     ]
     made = dataclasses.make_dataclass(name, fields, frozen=True, kw_only=True)
-    return Parameter(name="*")(made)
+    made.__module__ = __name__  # else it counts as a built-in type, which has no options
+    return Annotated[made | None, Parameter(name="*")]
 
 
 SearchFlags = _options(Settings, "SearchFlags", "Search flags")

@@ -22,9 +22,12 @@ def load(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path} cannot be read ({error.strerror}): name an existing JSON file behind --authority.") from None
     except ValueError as error:
         raise UsageError(f"{path} is not valid JSON ({error}).") from None
-    valid = isinstance(rules, dict) and set(rules) <= {"default", "rules"} and _tier(rules.get("default", 0)) and isinstance(rules.get("rules", []), list)
+    valid = (
+        isinstance(rules, dict) and set(rules) <= {"default", "rules"} and _tier(rules.get("default", 0)) and isinstance(rules.get("rules", []), list)
+    )
     if not valid or not all(
-        isinstance(rule, dict) and set(rule) == {"match", "tier"} and isinstance(rule["match"], str) and _tier(rule["tier"]) for rule in rules.get("rules", [])
+        isinstance(rule, dict) and set(rule) == {"match", "tier"} and isinstance(rule["match"], str) and _tier(rule["tier"])
+        for rule in rules.get("rules", [])
     ):
         raise UsageError(f'{path} must look like {{"default": 0, "rules": [{{"match": "standards/*", "tier": 3}}]}} with tiers from 0 to 9.')
     return {"default": rules.get("default", 0), "rules": rules.get("rules", [])}

@@ -108,7 +108,15 @@ def ingest(
     if store is None:
         with connect() as opened:
             return ingest(
-                paths, collection, store=opened, settings=settings, authority_file=authority_file, language=language, format=format, prune=prune, **flags
+                paths,
+                collection,
+                store=opened,
+                settings=settings,
+                authority_file=authority_file,
+                language=language,
+                format=format,
+                prune=prune,
+                **flags,
             )
     start = time.monotonic()
     collections.check_name(collection)
@@ -136,7 +144,13 @@ def ingest(
 
 
 def _begin(
-    store: Store, name: str, settings: IngestSettings | None, words: dict[str, str], authority_file: str | Path | None, paths: Sequence[Path], language: str
+    store: Store,
+    name: str,
+    settings: IngestSettings | None,
+    words: dict[str, str],
+    authority_file: str | Path | None,
+    paths: Sequence[Path],
+    language: str,
 ) -> _Work:
     existing = collections.find(store, name)
     base = settings or (existing.ingest if existing else IngestSettings())
@@ -198,10 +212,14 @@ def _listed(paths: Sequence[Path], known: Mapping[str, documents.FileRow]) -> It
                 continue
             other = found.get(file.source)
             if other is not None and other.path != file.path:
-                raise UsageError(f"{file.source} exists under {other.root} and under {file.root}: ingest them into two collections, or from their common parent.")
+                raise UsageError(
+                    f"{file.source} exists under {other.root} and under {file.root}: ingest them into two collections, or from their common parent."
+                )
             row = known.get(file.source)
             if row is not None and row.status != "retired" and Path(row.root) / row.source != file.path and (Path(row.root) / row.source).exists():
-                raise UsageError(f"{file.source} was ingested from {row.root} and is now named under {file.root}: use another collection, or the first folder.")
+                raise UsageError(
+                    f"{file.source} was ingested from {row.root} and is now named under {file.root}: use another collection, or the first folder."
+                )
             found[file.source] = file
     yield from sorted(found.values(), key=lambda file: file.source)
 

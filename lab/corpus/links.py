@@ -87,7 +87,9 @@ def _range(first: str, last: str) -> list[str]:
 
 _OPEN, _CLOSE = r"[\"“‘'«*_`]+", r"[\"”’'»*_`]+"
 _VERB = r"(?:means|shall mean|is defined as|are defined as|is defined to be|refers to|denotes|designates|shall have the meaning|has the meaning|is understood as|is understood to be)"
-_QUOTED = re.compile(rf"{_OPEN}(?P<term>[^\"“”‘’«»*`\n]{{2,60}}?){_CLOSE}\s*(?:\([^)\n]{{1,60}}\)\s*)?,?\s*(?:of the [^,.;\n]{{2,40}}\s+)?(?:{_VERB}\b|\bis (?=when|where|a |an |the |any |every ))")
+_QUOTED = re.compile(
+    rf"{_OPEN}(?P<term>[^\"“”‘’«»*`\n]{{2,60}}?){_CLOSE}\s*(?:\([^)\n]{{1,60}}\)\s*)?,?\s*(?:of the [^,.;\n]{{2,40}}\s+)?(?:{_VERB}\b|\bis (?=when|where|a |an |the |any |every ))"
+)
 _THE_TERM = re.compile(
     rf"\b(?:the|this)\s+(?:term|word|words|expression|phrase)\s+(?:{_OPEN})?(?P<term>[^\"“”‘’«»*`,.;\n]{{2,60}}?)(?:{_CLOSE})?,?\s+"
     rf"(?:{_VERB}|covers|stands for|is used for|is used of|is reserved for|describes|includes|is applied to|applies to)\b",
@@ -104,8 +106,10 @@ _BARE = re.compile(
 )
 _GLOSSARY = re.compile(r"^\s*(?:[-*•]\s+)?(?:\*\*|__)(?P<term>[^*_\n]{2,60}?)[:.]?(?:\*\*|__)\s*(?:[:—–-]\s+)(?=\w)")
 _NOT_A_TERM = frozenset(
-    "this that it which what who they these those there here he she we you one such both each if when where as and or but so not no by means"
-    " also often usually always never only then".split()
+    """
+    this that it which what who they these those there here he she we you one such both each if when where as and or but so not no by
+    means also often usually always never only then
+    """.split()
 )
 
 
@@ -140,7 +144,7 @@ def _is_term(term: str) -> bool:
 # ── resolution ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _HEADING_NUMBER = re.compile(
-    rf"^\W*(?:(?P<kind>{'|'.join(sorted((k for k in _KINDS if k[0].isalpha()), key=len, reverse=True))}|§)\s*)?(?P<number>\d+(?:[.-]\d+)*[a-z]?|[A-Z](?:[.-]?\d+)*)(?=[\s.:)—–]|$)",
+    rf"^[^\w§]*(?:(?P<kind>{'|'.join(sorted((k for k in _KINDS if k[0].isalpha()), key=len, reverse=True))}|§)\s*)?(?P<number>\d+(?:[.-]\d+)*[a-z]?|[A-Z](?:[.-]?\d+)*)(?=[\s.:)—–]|$)",
     re.IGNORECASE,
 )
 
@@ -155,7 +159,9 @@ def heading_number(heading: str) -> tuple[str, str] | None:
     if match is None:
         return None
     kind, number = (match["kind"] or "").lower(), match["number"]
-    if not kind and (number[0].isalpha() and (len(number) == 1 or not any(ch.isdigit() for ch in number)) or not number[0].isdigit() and number[0].islower()):
+    if not kind and (
+        (number[0].isalpha() and (len(number) == 1 or not any(ch.isdigit() for ch in number))) or (not number[0].isdigit() and number[0].islower())
+    ):
         return None
     return _KINDS.get(kind, ""), number
 
@@ -188,9 +194,7 @@ def resolve(mention: Mention, source: str, table: _Targets) -> Spot | None:
     return None
 
 
-def link_rows(
-    documents: Iterable[tuple[str, str, str]], spots: Mapping[str, Sequence[Spot]], titles: Mapping[str, str]
-) -> Iterator[LinkRow]:
+def link_rows(documents: Iterable[tuple[str, str, str]], spots: Mapping[str, Sequence[Spot]], titles: Mapping[str, str]) -> Iterator[LinkRow]:
     """The links of (source, title, text) documents: citations resolved against `spots`, definitions at the chunk that holds them."""
     table = targets(spots, titles)
     for source, _, text in documents:

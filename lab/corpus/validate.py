@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 
 # Control characters that no text holds; a file with one of them is binary, whatever its name says.
-_BINARY = frozenset(range(0x00, 0x09)) | frozenset(range(0x0E, 0x1B)) | frozenset({0x7F})
+_BINARY = frozenset(range(0x09)) | frozenset(range(0x0E, 0x1B)) | frozenset({0x7F})
 
 
 class Refused(Exception):

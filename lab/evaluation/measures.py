@@ -15,7 +15,18 @@ from lab.errors import unknown
 from lab.evaluation.coverage import Credit
 
 DEFAULT = ("hit@1", "hit@3", "hit@5", "hit@10", "R@5", "R@10", "RR@10", "nDCG@10", "distinct@10", "sources@10", "short@10")
-_NAMES = {"hit": "hit", "success": "hit", "r": "R", "recall": "R", "rr": "RR", "mrr": "RR", "ndcg": "nDCG", "distinct": "distinct", "sources": "sources", "short": "short"}
+_NAMES = {
+    "hit": "hit",
+    "success": "hit",
+    "r": "R",
+    "recall": "R",
+    "rr": "RR",
+    "mrr": "RR",
+    "ndcg": "nDCG",
+    "distinct": "distinct",
+    "sources": "sources",
+    "short": "short",
+}
 
 
 @dataclass(frozen=True, slots=True, order=True)

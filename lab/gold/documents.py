@@ -39,7 +39,7 @@ def python_topics() -> dict[str, str]:
     """Topic → text, word for word, of the help that every CPython carries in `pydoc_data.topics`."""
     from pydoc_data import topics
 
-    return {name: text for name, text in sorted(topics.topics.items())}
+    return dict(sorted(topics.topics.items()))
 
 
 def topics_digest() -> str:

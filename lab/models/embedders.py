@@ -70,9 +70,7 @@ class KeywordEmbedder:
     dim: int | None = 1024
     limit: int | None = None
     digest = "keyword-1024-v1"
-    _STOP = frozenset(
-        "a an and are as at be best by for from good great has have in is it its of on or that the this to with you your".split()
-    )
+    _STOP = frozenset("a an and are as at be best by for from good great has have in is it its of on or that the this to with you your".split())
 
     def _tokens(self, text: str) -> list[str]:
         return [token for token in re.findall(r"[a-z]+", text.lower()) if token not in self._STOP]

@@ -50,7 +50,9 @@ def plot_differences(experiment: Experiment, measure: str = PRIMARY, axes: Any =
         if not d.kind and at:
             tops.append(at - 0.5)
         axes.plot([0, 100 * d.delta], [at, at], color=_GREY, linewidth=1, zorder=1)
-        axes.scatter([100 * d.delta], [at], color=_BLUE if not d.kind else _ORANGE, marker="o" if not d.kind else "D", s=46 if not d.kind else 26, zorder=2)
+        axes.scatter(
+            [100 * d.delta], [at], color=_BLUE if not d.kind else _ORANGE, marker="o" if not d.kind else "D", s=46 if not d.kind else 26, zorder=2
+        )
         axes.annotate(
             f"{points(d.delta)}  ({d.wins} won, {d.losses} lost of {d.questions})", (1.01, at), xycoords=("axes fraction", "data"), va="center",
             fontsize=7.5, color=_GREY,
@@ -78,7 +80,9 @@ def plot_hit_at_k(experiment: Experiment, axes: Any = None) -> tuple[Any, str, s
     for run in ordered[1:-1]:
         axes.plot(ks, [100 * run.scores[f"hit@{k}"] for k in ks], color="#c9c9c9", linewidth=1)
     for run, colour, marker in ((worst, _ORANGE, "s"), (best, _BLUE, "o")):
-        axes.plot(ks, [100 * run.scores[f"hit@{k}"] for k in ks], color=colour, marker=marker, label=", ".join(f"{n}={v}" for n, v in run.passed.items()))
+        axes.plot(
+            ks, [100 * run.scores[f"hit@{k}"] for k in ks], color=colour, marker=marker, label=", ".join(f"{n}={v}" for n, v in run.passed.items())
+        )
     title = "Questions answered within the first k results"
     axes.set_title(title, loc="left", fontsize=11)
     axes.set_xlabel("k (results)")

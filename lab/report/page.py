@@ -35,9 +35,8 @@ def write_report(experiment: Experiment | str, *, store: Store | None = None, to
         shown = [tables.effects(loaded), tables.by_kind(loaded), tables.members(loaded)]
         facts = _facts(store, loaded)
         title = f"Ablation of {', '.join(loaded.factors)} on {loaded.collection}"
-        lead = (
-            f"{len(loaded.runs)} runs over {loaded.runs[0].questions} questions of the gold set {loaded.gold}. "
-            + " ".join(_sentence(d) for d in loaded.differences if d.measure == "hit@5" and not d.kind)
+        lead = f"{len(loaded.runs)} runs over {loaded.runs[0].questions} questions of the gold set {loaded.gold}. " + " ".join(
+            _sentence(d) for d in loaded.differences if d.measure == "hit@5" and not d.kind
         )
         common = {"title": title, "lead": lead, "reading": _READING, "facts": facts}
         _write(folder / "report.md", "report.md.j2", common | {
@@ -82,7 +81,11 @@ def _facts(store: Store, experiment: Experiment) -> list[tuple[str, str]]:
     row = runs.get_run(store, experiment.runs[0].run_id)
     entry = runs.experiment(store, experiment.experiment_id)
     environment, inputs = row.environment, row.inputs
-    commit = f"{environment['commit']}{' with uncommitted changes' if environment['dirty'] else ''}" if environment["commit"] else "none (installed package)"
+    commit = (
+        f"{environment['commit']}{' with uncommitted changes' if environment['dirty'] else ''}"
+        if environment["commit"]
+        else "none (installed package)"
+    )
     return [
         ("experiment", experiment.experiment_id),
         ("command", redact(entry["command"]) or "through the Python API"),
@@ -90,10 +93,16 @@ def _facts(store: Store, experiment: Experiment) -> list[tuple[str, str]]:
         ("Python", environment["python"]),
         ("PostgreSQL", f"{environment['postgres']}, " + ", ".join(f"{k} {v}" for k, v in environment["extensions"].items() if k != "plpgsql")),
         ("gold", f"{experiment.gold}, digest {experiment.gold_digest}, split {row.split}"),
-        ("collection", f"{experiment.collection}, {inputs['chunks']} chunks, corpus digest {inputs['corpus_digest']}, link digest {inputs['link_digest']}"),
+        (
+            "collection",
+            f"{experiment.collection}, {inputs['chunks']} chunks, corpus digest {inputs['corpus_digest']}, link digest {inputs['link_digest']}",
+        ),
         ("ingest", ", ".join(f"{k} {v}" for k, v in inputs["ingest"].items())),
         ("embedder", f"{inputs['embedder']}, {inputs['model_digest']}"),
-        ("engines", ", ".join(f"{arm} {'/'.join(sorted(used))}" for arm, used in sorted(runs.get_run(store, experiment.runs[-1].run_id).engines.items()))),
+        (
+            "engines",
+            ", ".join(f"{arm} {'/'.join(sorted(used))}" for arm, used in sorted(runs.get_run(store, experiment.runs[-1].run_id).engines.items())),
+        ),
         ("seed", str(row.seed)),
         ("finished", f"{(row.finished_at or row.created_at):%Y-%m-%d %H:%M} UTC"),
         ("runs", ", ".join(r.run_id for r in experiment.runs)),

@@ -41,10 +41,22 @@ def by_kind(experiment: Experiment, measure: str = PRIMARY) -> Table:
     for d in experiment.differences:
         if d.measure == measure and d.kind:
             rows.append(
-                (d.factor, f"{d.low} → {d.high}", d.kind, str(d.questions), f"{d.before:.3f}", f"{d.after:.3f}", points(d.delta), str(d.wins), str(d.losses))
+                (
+                    d.factor,
+                    f"{d.low} → {d.high}",
+                    d.kind,
+                    str(d.questions),
+                    f"{d.before:.3f}",
+                    f"{d.after:.3f}",
+                    points(d.delta),
+                    str(d.wins),
+                    str(d.losses),
+                )
             )
     return Table(
-        f"Differences in {measure} by kind of question", ("factor", "change", "kind", "questions", "before", "after", "points", "wins", "losses"), tuple(rows)
+        f"Differences in {measure} by kind of question",
+        ("factor", "change", "kind", "questions", "before", "after", "points", "wins", "losses"),
+        tuple(rows),
     )
 
 
@@ -88,13 +100,13 @@ def what_next(experiment: Experiment) -> str:
     primary = [d for d in experiment.differences if d.measure == PRIMARY]
     overall: Sequence[Difference] = [d for d in primary if not d.kind]
     if not overall:
-        return f"look at one question: lab search {experiment.collection} \"…\" --explain"
+        return f'look at one question: lab search {experiment.collection} "…" --explain'
     largest = max(overall, key=lambda d: (abs(d.delta), d.factor))
     mixed = [d for d in primary if d.kind and d.wins and d.losses and d.factor == largest.factor]
     if mixed:
         d = max(mixed, key=lambda d: (min(d.wins, d.losses), d.kind))
         return (
             f"{largest.factor} moves {PRIMARY} most, and cuts both ways on {d.kind} questions ({d.wins} won, {d.losses} lost); see one of them with "
-            f"lab search {experiment.collection} \"…\" --{largest.factor.replace('_', '-')} {d.high} --explain"
+            f'lab search {experiment.collection} "…" --{largest.factor.replace("_", "-")} {d.high} --explain'
         )
     return f"{largest.factor} moves {PRIMARY} most ({points(largest.delta)} points); vary it further with lab ablate {experiment.collection} --gold {experiment.gold} --factor {largest.factor}=…"

@@ -16,7 +16,10 @@ _STRONG = re.compile(
     re.IGNORECASE,
 )
 # "What is a cold permit?": weak, since "what is the set pressure of …" asks for something else; so the term must follow at once.
-_WEAK = re.compile(r"\b(?:what|who)(?:['’]s|\s+is|\s+are|\s+was|\s+were)\s+(?:an?\s+|the\s+|our\s+|your\s+|these\s+|those\s+|this\s+|that\s+|meant\s+by\s+|a\s+so-called\s+)?", re.IGNORECASE)
+_WEAK = re.compile(
+    r"\b(?:what|who)(?:['’]s|\s+is|\s+are|\s+was|\s+were)\s+(?:an?\s+|the\s+|our\s+|your\s+|these\s+|those\s+|this\s+|that\s+|meant\s+by\s+|a\s+so-called\s+)?",
+    re.IGNORECASE,
+)
 _LONGEST = 6
 
 

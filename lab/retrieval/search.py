@@ -171,9 +171,21 @@ def _results(corpus: Corpus, final: Sequence[Candidate], members: Mapping[bytes,
         copies = tuple(m.chunk_id for m in members.get(c.hit.class_id, ()) if m.key in c.copies)
         out.append(
             Result(
-                place, c.hit.chunk_id, c.hit.source, c.hit.start, c.hit.end, text, context, c.score, c.similarity, c.hit.authority, c.hit.class_id, c.key,
-                copies, c.linked_by,
-            )  # fmt: skip
+                place,
+                c.hit.chunk_id,
+                c.hit.source,
+                c.hit.start,
+                c.hit.end,
+                text,
+                context,
+                c.score,
+                c.similarity,
+                c.hit.authority,
+                c.hit.class_id,
+                c.key,
+                copies,
+                c.linked_by,
+            )
         )
     return tuple(out)
 

@@ -44,9 +44,7 @@ def dense(
         return _enough("dense", used, fetch, candidates, by_class, server, start)
 
 
-def lexical(
-    store: Store, collection: Collection, question: str, *, ranker: str, mode: str, candidates: int, by_class: bool
-) -> ArmList:
+def lexical(store: Store, collection: Collection, question: str, *, ranker: str, mode: str, candidates: int, by_class: bool) -> ArmList:
     """The lexical arm. A question of stop words only abstains."""
     if ranker == "bm25" and not store.bm25:
         raise UsageError("this server has no pg_textsearch, which --lexical bm25 needs: use --lexical ts_rank, or the embedded server.")

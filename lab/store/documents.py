@@ -46,7 +46,9 @@ class Load:
 
 def ledger(store: Store, collection: Collection) -> dict[str, FileRow]:
     rows = store.rows(
-        sql.SQL("select source, root, content_hash, status, reason, authority from {}.files order by source").format(sql.Identifier(collection.schema))
+        sql.SQL("select source, root, content_hash, status, reason, authority from {}.files order by source").format(
+            sql.Identifier(collection.schema)
+        )
     )
     return {row[0]: FileRow(*row) for row in rows}
 
@@ -75,18 +77,27 @@ def _replace_many(connection: Connection, collection: Collection, loads: Sequenc
     if row is not None:
         connection.execute(sql.SQL("delete from {}.files where source = any(%s)").format(schema), [sources])
     with connection.cursor() as cursor:
-        files = sql.SQL(
-            "copy {}.files (source, root, format, title, text, content_hash, bytes, authority, metadata, status) from stdin"
-        ).format(schema)
+        files = sql.SQL("copy {}.files (source, root, format, title, text, content_hash, bytes, authority, metadata, status) from stdin").format(
+            schema
+        )
         with cursor.copy(files) as copy:
             for load in loads:
                 d = load.document
                 copy.write_row(
-                    (d.source, load.root, d.format, d.title, d.text, load.content_hash, load.bytes, load.authority, Jsonb(dict(d.metadata)), "indexed")
+                    (
+                        d.source,
+                        load.root,
+                        d.format,
+                        d.title,
+                        d.text,
+                        load.content_hash,
+                        load.bytes,
+                        load.authority,
+                        Jsonb(dict(d.metadata)),
+                        "indexed",
+                    )
                 )
-        chunks = sql.SQL(
-            'copy {}.chunks (source, n, start, "end", text, context, heading, body, class_id, embedding) from stdin'
-        ).format(schema)
+        chunks = sql.SQL('copy {}.chunks (source, n, start, "end", text, context, heading, body, class_id, embedding) from stdin').format(schema)
         with cursor.copy(chunks) as copy:
             for load in loads:
                 for chunk, body, vector in zip(load.chunks, load.bodies, load.vectors, strict=True):
@@ -112,7 +123,9 @@ def mark(store: Store, collection: Collection, sources: Sequence[str], status: s
             gone = connection.execute(sql.SQL("delete from {}.chunks where source = any(%s)").format(schema), [list(sources)]).rowcount
             connection.execute("update lab.collections set stale_rows = stale_rows + %s where name = %s", [gone, collection.name])
         connection.execute(
-            sql.SQL("update {}.files set status = %s, reason = %s, changed_at = clock_timestamp() where source = any(%s) and status <> %s").format(schema),
+            sql.SQL("update {}.files set status = %s, reason = %s, changed_at = clock_timestamp() where source = any(%s) and status <> %s").format(
+                schema
+            ),
             [status, reason, list(sources), status],
         )
         return gone
@@ -145,11 +158,12 @@ def texts(store: Store, collection: Collection, sources: Sequence[str] | None = 
     with store.connection() as connection, connection.cursor(name="texts") as cursor:
         where = sql.SQL("" if sources is None else " and source = any(%(sources)s)")
         cursor.execute(
-            sql.SQL("select source, title, text from {}.files where status in ('indexed', 'missing') and text is not null{} order by source").format(schema, where),
+            sql.SQL("select source, title, text from {}.files where status in ('indexed', 'missing') and text is not null{} order by source").format(
+                schema, where
+            ),
             {"sources": None if sources is None else list(sources)},
         )
-        for source, title, text in cursor:
-            yield source, title, text
+        yield from cursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +183,9 @@ def spots(store: Store, collection: Collection, sources: Sequence[str] | None = 
     """Source → its chunks in order."""
     where = sql.SQL("" if sources is None else " where source = any(%(sources)s)")
     rows = store.rows(
-        sql.SQL('select key, source, n, start, "end", heading, class_id from {}.chunks{} order by source, n').format(sql.Identifier(collection.schema), where),
+        sql.SQL('select key, source, n, start, "end", heading, class_id from {}.chunks{} order by source, n').format(
+            sql.Identifier(collection.schema), where
+        ),
         {"sources": None if sources is None else list(sources)},
     )
     found: dict[str, list[Spot]] = {}
@@ -180,7 +196,9 @@ def spots(store: Store, collection: Collection, sources: Sequence[str] | None = 
 
 def chunk_texts(store: Store, collection: Collection) -> list[tuple[str, bytes, str]]:
     """(chunk_id, class, text) of every chunk, in (source, n) order."""
-    rows = store.rows(sql.SQL("select source || '::' || n, class_id, text from {}.chunks order by source, n").format(sql.Identifier(collection.schema)))
+    rows = store.rows(
+        sql.SQL("select source || '::' || n, class_id, text from {}.chunks order by source, n").format(sql.Identifier(collection.schema))
+    )
     return [(str(a), bytes(b), str(c)) for a, b, c in rows]
 
 
@@ -212,11 +230,23 @@ def set_corpus_digest(store: Store, collection: Collection) -> str:
 
 def counts(store: Store, collection: Collection) -> Mapping[str, Any]:
     """Rows, and rows without a vector."""
-    row = store.rows(sql.SQL("select count(*), count(*) filter (where embedding is null) from {}.chunks").format(sql.Identifier(collection.schema)))[0]
+    row = store.rows(sql.SQL("select count(*), count(*) filter (where embedding is null) from {}.chunks").format(sql.Identifier(collection.schema)))[
+        0
+    ]
     return {"chunks": int(row[0]), "without_vector": int(row[1]) if collection.dim is not None else 0}
 
 
 def defined_terms(store: Store, collection: Collection) -> list[str]:
     """The normalised terms that the collection defines, sorted."""
-    rows = store.rows(sql.SQL("select distinct term from {}.links where relation = 'defines' order by term").format(sql.Identifier(collection.schema)))
+    rows = store.rows(
+        sql.SQL("select distinct term from {}.links where relation = 'defines' order by term").format(sql.Identifier(collection.schema))
+    )
     return [str(row[0]) for row in rows]
+
+
+def vectors_of(store: Store, collection: Collection) -> np.ndarray:
+    """All stored vectors, float32 `(chunks, dim)`, in (source, n) order; chunks without one are left out."""
+    rows = store.rows(
+        sql.SQL("select embedding from {}.chunks where embedding is not null order by source, n").format(sql.Identifier(collection.schema))
+    )
+    return np.array([row[0].to_numpy() for row in rows], dtype=np.float32)

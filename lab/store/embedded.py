@@ -59,9 +59,7 @@ def binaries() -> Path:
     """The folder of the server's programs; raises ServerError where the platform has no wheel."""
     spec = importlib.util.find_spec("pgserver")
     if spec is None or not spec.submodule_search_locations:
-        raise ServerError(
-            "no embedded PostgreSQL for this platform: set LAB_DATABASE_URL to a server of your own with pgvector 0.7 or newer."
-        )
+        raise ServerError("no embedded PostgreSQL for this platform: set LAB_DATABASE_URL to a server of your own with pgvector 0.7 or newer.")
     return Path(next(iter(spec.submodule_search_locations))) / "pginstall" / "bin"
 
 

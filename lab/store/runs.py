@@ -57,7 +57,9 @@ class LedgerRow:
 Passage = tuple[str, str, int, int, bytes]  # chunk_id, source, start, end, class
 
 
-def begin_experiment(store: Store, experiment_id: str, collection: str, gold: str, gold_digest: str, factors: Mapping[str, Any], command: str) -> None:
+def begin_experiment(
+    store: Store, experiment_id: str, collection: str, gold: str, gold_digest: str, factors: Mapping[str, Any], command: str
+) -> None:
     with store.connection() as connection:
         connection.execute(
             "insert into lab.experiments (experiment_id, collection, gold, gold_digest, factors, command) values (%s, %s, %s, %s, %s, %s)",
@@ -78,7 +80,8 @@ def record_questions(store: Store, gold_digest: str, questions: Sequence[Questio
 def questions(store: Store, gold_digest: str) -> list[Question]:
     """The questions of a gold set as they were when it was run."""
     rows = store.rows(
-        "select question_id, text, kind, split, answerable, metadata from lab.questions where gold_digest = %(d)s order by question_id", {"d": gold_digest}
+        "select question_id, text, kind, split, answerable, metadata from lab.questions where gold_digest = %(d)s order by question_id",
+        {"d": gold_digest},
     )
     return [Question(*row) for row in rows]
 
@@ -106,9 +109,7 @@ def intern_passages(store: Store, collection: str, passages: Sequence[Passage]) 
     if not passages:
         return []
     with store.connection() as connection, connection.cursor() as cursor:
-        cursor.execute(
-            'create temporary table seen (chunk_id text, source text, start int, "end" int, class_id bytea, position int) on commit drop'
-        )
+        cursor.execute('create temporary table seen (chunk_id text, source text, start int, "end" int, class_id bytea, position int) on commit drop')
         with cursor.copy("copy seen from stdin") as copy:
             for position, passage in enumerate(passages):
                 copy.write_row((*passage, position))
@@ -118,7 +119,7 @@ def intern_passages(store: Store, collection: str, passages: Sequence[Passage]) 
             [collection],
         )
         cursor.execute(
-            'select p.passage_id from seen s join lab.passages p on p.collection = %s and p.chunk_id = s.chunk_id and p.start = s.start '
+            "select p.passage_id from seen s join lab.passages p on p.collection = %s and p.chunk_id = s.chunk_id and p.start = s.start "
             'and p."end" = s."end" and p.class_id = s.class_id order by s.position',
             [collection],
         )
@@ -146,9 +147,7 @@ def finish_run(
         with cursor.copy("copy lab.scores (run_id, question_id, measure, value) from stdin") as copy:
             for question_id, measure, value in scores:
                 copy.write_row((run_id, question_id, measure, value))
-        with cursor.copy(
-            "copy lab.results (run_id, question_id, rank, passage_id, score, similarity, grade, by_twin, linked_by) from stdin"
-        ) as copy:
+        with cursor.copy("copy lab.results (run_id, question_id, rank, passage_id, score, similarity, grade, by_twin, linked_by) from stdin") as copy:
             for r in results:
                 copy.write_row((run_id, r.question_id, r.rank, passages[r.passage], r.score, r.similarity, r.grade, r.by_twin, r.linked_by))
         with cursor.copy("copy lab.ledger (run_id, question_id, passages, ranks, seconds, notes) from stdin") as copy:
@@ -232,7 +231,8 @@ def experiment(store: Store, experiment_id: str) -> dict[str, Any]:
 def scores(store: Store, run_ids: Sequence[str]) -> list[tuple[str, str, str, float]]:
     """(run, question, measure, value), ordered."""
     rows = store.rows(
-        "select run_id, question_id, measure, value from lab.scores where run_id = any(%(ids)s) order by run_id, question_id, measure", {"ids": list(run_ids)}
+        "select run_id, question_id, measure, value from lab.scores where run_id = any(%(ids)s) order by run_id, question_id, measure",
+        {"ids": list(run_ids)},
     )
     return [(str(a), str(b), str(c), float(d)) for a, b, c, d in rows]
 

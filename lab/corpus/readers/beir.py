@@ -13,8 +13,7 @@ from lab.records import Block, Document
 
 def records(path: Path) -> Iterator[tuple[Document, bytes]]:
     """(document, raw line) of every record, in file order. Raises UsageError naming the line that is no record."""
-    opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
-    with opened as file:
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
@@ -26,6 +25,14 @@ def records(path: Path) -> Iterator[tuple[Document, bytes]]:
             text = text.replace("\0", " ")
             title = str(record.get("title") or "").replace("\0", " ")
             metadata = record.get("metadata")
-            yield Document(
-                source, title, text, (Block("paragraph", 0, len(text)),) if text.strip() else (), "beir", metadata if isinstance(metadata, dict) else {}
-            ), line
+            yield (
+                Document(
+                    source,
+                    title,
+                    text,
+                    (Block("paragraph", 0, len(text)),) if text.strip() else (),
+                    "beir",
+                    metadata if isinstance(metadata, dict) else {},
+                ),
+                line,
+            )

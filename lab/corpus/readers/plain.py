@@ -55,7 +55,7 @@ def structured(source: str, text: str, format: str, *, numbered: bool) -> Docume
             index = stop
             continue
         kind: BlockKind = "paragraph"
-        previous = text[: start].rstrip() if blocks else ""
+        previous = text[:start].rstrip() if blocks else ""
         if content[0] in " \t" and previous.endswith("::"):
             kind = "code"
             while stop < len(lines):  # a literal block goes on over blank lines while it stays indented
