@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -50,23 +51,23 @@ def lexical(store: Store, collection: Collection, question: str, *, ranker: str,
         raise UsageError("this server has no pg_textsearch, which --lexical bm25 needs: use --lexical ts_rank, or the embedded server.")
     text = sanitise(question)
     start = time.perf_counter()
-    with store.single() as connection:
+    with store.connection() as connection:
         row = connection.execute(query("search/tsquery"), {"language": collection.language, "question": text, "mode": mode}).fetchone()
         tsquery = str(row[0]) if row and row[0] else ""
         if not tsquery:
-            return ArmList(
-                "lexical", ranker, (), (), candidates, 0, "abstained", "the question holds no word that the index knows, only stop words or signs",
-                seconds=time.perf_counter() - start,
-            )  # fmt: skip
+            why = "the question holds no word that the index knows, only stop words or signs"
+            return ArmList("lexical", ranker, (), (), candidates, 0, "abstained", why, seconds=time.perf_counter() - start)
         parameters: dict[str, Any] = {"question": text, "index": collection.bm25_index, "tsquery": tsquery}
-        name = f"lexical_{ranker}" if ranker != "bm25" or mode == "any" else "lexical_bm25_filtered"
+        from_index = ranker == "bm25" and mode == "any"
+        name = "lexical_bm25" if from_index else "lexical_bm25_filtered" if ranker == "bm25" else f"lexical_{ranker}"
         statement = query(f"search/{name}", schema=collection.schema)
+        # Where the planner scans a small table instead of the index, the extension has no score to give, only that of its last search.
+        server = _set(connection, {"enable_seqscan": "off", "enable_sort": "off"}) if from_index else {}
 
         def fetch(limit: int) -> list[Hit]:
-            hits = _hits(connection.execute(statement, {**parameters, "limit": limit}))
-            return sorted(hits, key=lambda hit: (-hit.score, hit.source, hit.n))
+            return tied(_hits(connection.execute(statement, {**parameters, "limit": limit})))
 
-        return _enough("lexical", ranker, fetch, candidates, by_class, {}, start)
+        return _enough("lexical", ranker, fetch, candidates, by_class, server, start)
 
 
 def _set(connection: Connection, settings: dict[str, str]) -> dict[str, str]:
@@ -79,6 +80,25 @@ def _set(connection: Connection, settings: dict[str, str]) -> dict[str, str]:
 
 def _hits(rows: Iterable[Sequence[Any]]) -> list[Hit]:
     return [Hit(key, source, n, start, end, bytes(cls), tier, float(score), twins) for key, source, n, start, end, cls, tier, score, twins in rows]
+
+
+def tied(hits: Sequence[Hit], tolerance: float = 2e-6) -> list[Hit]:
+    """Best first, with scores that differ by less than `tolerance` (relative) made one and their rows put in the order (source, n).
+
+    The BM25 index adds up a passage's words in an order that depends on how the index was built, so that equal scores differ in their last bits from
+    one build to the next.
+    """
+    groups: list[list[Hit]] = []
+    for hit in sorted(hits, key=lambda hit: (-hit.score, hit.source, hit.n)):
+        if groups and groups[-1][-1].score - hit.score <= tolerance * abs(hit.score):
+            groups[-1].append(hit)
+        else:
+            groups.append([hit])
+    return [
+        hit if hit.score == group[0].score else replace(hit, score=group[0].score)
+        for group in groups
+        for hit in (sorted(group, key=lambda hit: (hit.source, hit.n)) if len(group) > 1 else group)
+    ]
 
 
 def _enough(arm: str, engine: str, fetch: Fetch, candidates: int, by_class: bool, server: dict[str, str], start: float) -> ArmList:
@@ -186,6 +206,10 @@ def statements(
         text = sanitise(question)
         row = store.rows(query("search/tsquery"), {"language": collection.language, "question": text, "mode": mode})
         values = {"question": text, "index": collection.bm25_index, "tsquery": str(row[0][0] or ""), "limit": candidates}
-        name = f"lexical_{ranker}" if ranker != "bm25" or mode == "any" else "lexical_bm25_filtered"
-        parts.append(ddl(f"search/{name}", {"schema": collection.schema}, values).as_string())
+        if ranker == "bm25" and mode == "any":
+            settings = "set local enable_seqscan = off;\nset local enable_sort = off;"
+            parts.append(f"begin;\n{settings}\n{ddl('search/lexical_bm25', {'schema': collection.schema}, values).as_string()}\ncommit;")
+        else:
+            name = "lexical_bm25_filtered" if ranker == "bm25" else f"lexical_{ranker}"
+            parts.append(ddl(f"search/{name}", {"schema": collection.schema}, values).as_string())
     return "\n\n".join(part.strip() for part in parts)

@@ -23,6 +23,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,6 +135,7 @@ def _start(root: Path) -> None:
             "move the folder away, and restore the dump with psql."
         )
     socket = _socket_folder(root)
+    _forget_dead_postmaster(data, socket)
     options = dict(_OPTIONS, unix_socket_directories=str(socket), dynamic_shared_memory_type="posix")
     if any(binaries().parent.rglob("pg_textsearch.*")):
         options["shared_preload_libraries"] = "pg_textsearch"
@@ -142,6 +144,27 @@ def _start(root: Path) -> None:
     if log.exists() and log.stat().st_size > 10_000_000:
         log.replace(data / "server.log.1")
     _run("pg_ctl", "-D", str(data), "-w", "-t", "90", "-l", str(log), "-o", words, "start", root=root)
+
+
+def _forget_dead_postmaster(data: Path, socket: Path) -> None:
+    """Removes the lock files of a server that is gone. Postgres itself takes any process of that number for a running server, also a zombie or, after a
+    reboot, some other program. Backends of a killed server are waited for first, since they still have its memory."""
+    import psutil
+
+    if not (data / "postmaster.pid").exists():
+        return
+    for _ in range(200):
+        alive = False
+        for process in psutil.process_iter(["name"]):
+            if "postgres" in (process.info["name"] or ""):
+                with contextlib.suppress(psutil.Error):
+                    alive = alive or (process.status() != psutil.STATUS_ZOMBIE and Path(process.cwd()) == data.resolve())
+        if not alive:
+            for stale in (data / "postmaster.pid", socket / ".s.PGSQL.5432.lock", socket / ".s.PGSQL.5432"):
+                stale.unlink(missing_ok=True)
+            return
+        time.sleep(0.05)
+    raise ServerError(f"a server that was killed still has processes in {data}: end them, then try again.")
 
 
 def _initialise(root: Path, data: Path) -> None:

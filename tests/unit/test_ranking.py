@@ -15,7 +15,7 @@ from lab.retrieval.fuse import fuse
 from lab.retrieval.meaning import asks_for_meaning, candidate_terms
 from lab.retrieval.stages import authority, authority_after, dedup
 from lab.settings import IngestSettings, Settings
-from lab.store.arms import _enough, _ranks
+from lab.store.arms import _enough, _ranks, tied
 from lab.store.collections import Collection
 from lab.text import term_key
 
@@ -161,3 +161,8 @@ def test_the_rule_for_meaning(question: str, asked: list[str]) -> None:
     defined = {term_key(t) for t in ("cold permit", "quiet hour", "dead leg", "locked out", "permit")}
     found = asks_for_meaning(question, [t for t in candidate_terms(question) if t in defined])
     assert found == [term_key(t) for t in asked]
+
+
+def test_scores_that_differ_in_their_last_bits_are_a_tie() -> None:
+    noisy = [Hit(1, "b", 1, 0, 1, b"", 0, 1.3325541), Hit(2, "a", 1, 0, 1, b"", 0, 1.3325539), Hit(3, "c", 1, 0, 1, b"", 0, 1.33)]
+    assert [(h.source, h.score) for h in tied(noisy)] == [("a", 1.3325541), ("b", 1.3325541), ("c", 1.33)]

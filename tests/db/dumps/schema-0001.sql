@@ -1,0 +1,169 @@
+-- A database of schema version 1 with one run, as it is found when the lab is upgraded.
+-- The harness: one schema `lab` for everything that is not a collection. Applied once, to an empty database, by the first connection;
+-- a database that holds an older version is brought up by the files of sql/migrations, in order. This file is always the whole.
+-- Runs as it stands:  psql -1 -f sql/schema.sql
+
+create extension if not exists vector;
+create schema lab;
+
+create table lab.meta (
+    key   text primary key,
+    value text not null
+);
+insert into lab.meta values ('schema_version', '1');
+
+-- One row a collection; its documents live in the schema kb_<name>. `ingest` holds the ingest flags, fixed for the collection's life.
+create table lab.collections (
+    name          text primary key check (name ~ '^[a-z][a-z0-9_]{0,39}$'),
+    ingest        jsonb not null,
+    embedder      text not null,
+    model_digest  text not null,
+    dim           int,
+    language      text not null,
+    authority     jsonb not null default '{"default": 0, "rules": []}',
+    corpus_digest text not null default '',
+    link_digest   text not null default '',
+    indexed_at    timestamptz,
+    index_build   jsonb not null default '{}',
+    stale_rows    bigint not null default 0,
+    created_at    timestamptz not null default now()
+);
+
+-- Vectors by (model, exact text), shared by all collections: a re-run embeds nothing. A null vector is a text the model maps to zero.
+create table lab.embeddings (
+    model_digest text not null,
+    text_hash    bytea not null,
+    vector       halfvec,
+    primary key (model_digest, text_hash)
+);
+
+-- Token vectors for late interaction, (tokens, dim) float16 in row order; pruned by last use.
+create table lab.token_vectors (
+    model_digest text not null,
+    text_hash    bytea not null,
+    tokens       int not null,
+    dim          int not null,
+    vectors      bytea not null,
+    used_at      timestamptz not null default now(),
+    primary key (model_digest, text_hash)
+);
+
+-- The questions of every gold set that was run, so that scores can be read per kind without its files.
+create table lab.questions (
+    gold_digest text not null,
+    question_id text not null,
+    text        text not null,
+    kind        text not null,
+    split       text not null,
+    answerable  boolean not null,
+    metadata    jsonb not null default '{}',
+    primary key (gold_digest, question_id)
+);
+
+create table lab.experiments (
+    experiment_id text primary key,
+    collection    text not null,
+    gold          text not null,
+    gold_digest   text not null,
+    factors       jsonb not null,
+    command       text not null,
+    created_at    timestamptz not null default now(),
+    finished_at   timestamptz
+);
+
+-- A run row says what it takes to repeat it. Append-only: a run is inserted as `incomplete` and closed once.
+create table lab.runs (
+    run_id        text primary key,
+    experiment_id text references lab.experiments,
+    collection    text not null,
+    gold          text not null,
+    gold_digest   text not null,
+    split         text not null,
+    status        text not null check (status in ('ok', 'degraded', 'incomplete')),
+    settings      jsonb not null,
+    settings_digest text not null,
+    passed        jsonb not null,
+    inputs        jsonb not null,           -- ingest flags, corpus, link and model digests, index build, stale rows
+    environment   jsonb not null,           -- commit, dirty mark, versions, machine
+    server        jsonb not null default '{}', -- database settings as read back while searching
+    engines       jsonb not null default '{}', -- arm → engine → questions
+    seed          bigint not null,
+    questions     int not null,             -- scored
+    unjudged      jsonb not null default '[]',
+    notes         jsonb not null default '[]',
+    timings       jsonb not null default '{}',
+    stages        text[] not null default '{}', -- columns of the ledger
+    created_at    timestamptz not null default now(),
+    finished_at   timestamptz
+);
+
+create table lab.scores (
+    run_id      text not null references lab.runs on delete cascade,
+    question_id text not null,
+    measure     text not null,
+    value       double precision not null check (value >= 0),
+    primary key (run_id, question_id, measure)
+);
+
+-- Passages as they were when a run saw them, so that rankings stay readable after a chunk is replaced.
+create table lab.passages (
+    passage_id bigint generated always as identity primary key,
+    collection text not null,
+    chunk_id   text not null,
+    source     text not null,
+    start      int not null,
+    "end"      int not null,
+    class_id   bytea not null,
+    unique (collection, chunk_id, start, "end", class_id)
+);
+
+create table lab.results (
+    run_id      text not null references lab.runs on delete cascade,
+    question_id text not null,
+    rank        int not null check (rank >= 1),
+    passage_id  bigint not null references lab.passages,
+    score       double precision not null,
+    similarity  double precision,
+    grade       int not null,               -- of the judgment newly covered here; 0 = none
+    by_twin     boolean not null,           -- covered through an exact twin of the passage
+    linked_by   text,
+    primary key (run_id, question_id, rank)
+);
+
+-- The stage ledger, one row a question: passages[i] stood at ranks[(i-1) * array_length(stages, 1) + s] in column s of the run; 0 = absent.
+create table lab.ledger (
+    run_id      text not null references lab.runs on delete cascade,
+    question_id text not null,
+    passages    bigint[] not null,
+    ranks       smallint[] not null,
+    seconds     jsonb not null,
+    notes       text[] not null default '{}',
+    primary key (run_id, question_id)
+);
+-- Packing these arrays takes ten times as long as writing them.
+alter table lab.ledger alter passages set storage external, alter ranks set storage external;
+
+-- The ledger as a table: one row a question, passage and column.
+create view lab.ledger_rows as
+select l.run_id, l.question_id, p.chunk_id, s.stage, s.position,
+       nullif(l.ranks[(i.i - 1) * cardinality(r.stages) + s.position], 0) as rank
+from lab.ledger l
+join lab.runs r using (run_id)
+cross join lateral generate_subscripts(l.passages, 1) as i (i)
+join lab.passages p on p.passage_id = l.passages[i.i]
+cross join lateral unnest(r.stages) with ordinality as s (stage, position);
+
+-- Scores with what is known of run and question.
+create view lab.question_scores as
+select r.run_id, r.experiment_id, r.collection, r.gold, r.passed, s.question_id, q.kind, q.metadata ->> 'band' as band, q.text as question, s.measure, s.value
+from lab.scores s
+join lab.runs r using (run_id)
+left join lab.questions q using (gold_digest, question_id);
+
+-- Means by run and measure.
+create view lab.run_scores as
+select run_id, measure, avg(value) as mean, count(*) as questions from lab.scores group by run_id, measure;
+
+insert into lab.runs (run_id, collection, gold, gold_digest, split, status, settings, settings_digest, passed, inputs, environment, seed, questions)
+values ('r20240101-000000-0000', 'c', 'g', 'd', 'all', 'ok', '{}', 'd', '{}', '{}', '{}', 1, 1);
+insert into lab.scores values ('r20240101-000000-0000', 'q', 'hit@5', 1);

@@ -1,0 +1,51 @@
+"""The schema: applied once, upgraded from every earlier version, refused when newer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from lab.errors import ServerError
+from lab.resources import folder
+from lab.store.connect import SCHEMA_VERSION, Store
+from tests.conftest import Databases
+
+DUMPS = Path(__file__).parent / "dumps"
+SHAPE = """
+select table_name, column_name, data_type, is_nullable from information_schema.columns where table_schema = 'lab' order by 1, 2
+"""
+
+
+def test_connecting_twice_changes_nothing(store: Store) -> None:
+    before = store.rows(SHAPE)
+    with Store(store.dsn) as again:
+        assert again.rows(SHAPE) == before
+    assert store.rows("select value from lab.meta where key = 'schema_version'") == [(str(SCHEMA_VERSION),)]
+
+
+def test_a_newer_schema_is_a_clear_error(store: Store) -> None:
+    with store.connection() as connection:
+        connection.execute("update lab.meta set value = '99' where key = 'schema_version'")
+    with pytest.raises(ServerError, match="99.*upgrade the lab"):
+        Store(store.dsn)
+
+
+def test_every_earlier_version_has_a_dump() -> None:
+    assert sorted(int(p.stem.split("-")[1]) for p in DUMPS.glob("schema-*.sql")) == list(range(1, SCHEMA_VERSION + 1))
+
+
+@pytest.mark.parametrize("dump", sorted(DUMPS.glob("schema-*.sql")), ids=lambda p: p.stem)
+def test_an_old_database_is_upgraded_without_losing_a_run(dump: Path, databases: Databases, store: Store) -> None:
+    with databases.fresh("template0") as dsn:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(dump.read_text())
+            runs = connection.execute("select count(*) from lab.runs").fetchone()
+        with Store(dsn) as upgraded:
+            assert upgraded.rows(SHAPE) == store.rows(SHAPE)
+            assert upgraded.rows("select count(*) from lab.runs") == [runs] == [(1,)]
+
+
+def test_psql_can_run_the_schema_as_it_stands() -> None:
+    assert "\\" not in (folder("sql") / "schema.sql").read_text().replace("\\'", "")
