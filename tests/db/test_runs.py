@@ -1,0 +1,224 @@
+"""Runs and experiments: recorded, paired, equal to what search serves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import lab as api
+from lab.corpus.ingest import ingest
+from lab.errors import CannotJudge, UsageError
+from lab.evaluation.experiment import ablate, load
+from lab.evaluation.measures import DEFAULT
+from lab.evaluation.run import run
+from lab.gold.files import load_gold, save_gold
+from lab.records import Judgment, Question
+from lab.report.page import write_report
+from lab.resources import folder
+from lab.retrieval.search import search
+from lab.settings import Settings
+from lab.store import runs as rows
+from lab.store.connect import Store
+from tests.conftest import Lab, write
+
+DOCUMENTS = {
+    "a.md": "# A\n\nThe relief valve opens at twelve bar.\n",
+    "b.md": "# B\n\nThe pump is greased in spring.\n",
+    "c.md": "# C\n\nThe pump is greased in spring.\n",
+    "d.md": "# D\n\nNothing of note happens here.\n",
+}
+
+
+def gold_into(path: Path, judged: dict[str, tuple[str, str, str]], extra: list[Question] | None = None) -> Path:
+    """question id → (text, source, quote)."""
+    questions = [Question(q, text, "fact") for q, (text, _, _) in judged.items()] + (extra or [])
+    judgments = []
+    for q, (_, source, quote) in judged.items():
+        start = DOCUMENTS[source].index(quote) if source in DOCUMENTS and quote in DOCUMENTS[source] else 0
+        judgments.append(Judgment(q, source, start, start + len(quote), 1, quote))
+    save_gold(path, questions, judgments, "# test\n")
+    return path
+
+
+@pytest.fixture
+def small(store: Store, tmp_path: Path) -> tuple[Store, Path]:
+    ingest(write(tmp_path / "docs", DOCUMENTS), "c", store=store, embedder="none")
+    judged = {
+        "q1": ("when does the relief valve open", "a.md", "The relief valve opens at twelve bar."),
+        "q2": ("when is the pump greased", "b.md", "The pump is greased in spring."),
+        "q3": ("who paints the fence", "d.md", "Nothing of note happens here."),
+        "q4": ("zebra crossing quagga", "d.md", "Nothing of note happens here."),
+    }
+    extra = [Question("u1", "what does a turbine cost", "unanswerable", answerable=False), Question("n1", "left without a judgment")]
+    return store, gold_into(tmp_path / "g", judged, extra)
+
+
+def test_every_answerable_judged_question_counts_and_no_other(small: tuple[Store, Path]) -> None:
+    store, gold = small
+    done = run("c", str(gold), store=store, dense="none")
+    # q1 and q2 are hit, q3 and q4 find nothing: 2 of 4
+    assert done.questions == 4 and done.scores["hit@10"] == 0.5 and done.scores["short@10"] == 1.0
+    row = rows.get_run(store, done.run_id)
+    assert row.status == "ok" and list(row.unjudged) == ["n1"] and row.questions == 4
+    assert "u1" not in done.by_question
+
+
+def test_the_twin_of_the_gold_passage_is_a_hit_reported_as_such(small: tuple[Store, Path]) -> None:
+    store, gold = small
+    done = run("c", str(gold), store=store, dense="none", dedup="off")
+    assert done.by_question["q2"]["nDCG@10"] == 1.0 and done.by_question["q2"]["distinct@10"] == 1.0
+    found = store.rows("select rank, grade, by_twin from lab.results where run_id = %(r)s and question_id = 'q2' order by rank", {"r": done.run_id})
+    assert found == [(1, 1, False), (2, 0, False)]
+    with store.connection() as connection:
+        connection.execute("update kb_c.files set authority = 1 where source = 'c.md'")
+        connection.execute("""update lab.collections set authority = '{"default": 0, "rules": [{"match": "c.md", "tier": 1}]}'""")
+    done = run("c", str(gold), store=store, dense="none")
+    found = store.rows("select p.source, r.grade, r.by_twin from lab.results r join lab.passages p using (passage_id) where run_id = %(r)s and question_id = 'q2'", {"r": done.run_id})  # fmt: skip
+    assert found == [("c.md", 1, True)]
+
+
+def test_a_run_records_what_it_takes_to_repeat_it(small: tuple[Store, Path]) -> None:
+    store, gold = small
+    done = run("c", str(gold), store=store, dense="none", authority_weight="0", k=3)
+    row = rows.get_run(store, done.run_id)
+    assert row.passed == {"dense": "none", "authority_weight": "0", "k": "3"}
+    assert row.settings == Settings(dense="none", authority_weight=0.0, k=3).as_dict()
+    assert set(row.inputs) >= {"ingest", "corpus_digest", "link_digest", "model_digest", "index_build", "stale_rows", "language", "authority"}
+    assert set(row.environment) >= {"lab", "commit", "dirty", "python", "postgres", "extensions", "packages"}
+    assert row.gold_digest == load_gold(gold).digest and row.engines == {"lexical": {"bm25": 4}}
+    assert row.server["enable_seqscan"] == "off" and row.finished_at is not None and row.seed > 0
+    assert list(row.stages) == ["lexical", "fuse", "dedup", "cut"]
+
+
+def test_the_database_holds_every_number(small: tuple[Store, Path]) -> None:
+    store, gold = small
+    done = run("c", str(gold), store=store, dense="none")
+    stored = dict(store.rows("select measure, mean from lab.run_scores where run_id = %(r)s", {"r": done.run_id}))
+    assert stored == pytest.approx(done.scores) and set(stored) == set(DEFAULT)
+    ledger = store.rows(
+        "select stage, rank from lab.ledger_rows where run_id = %(r)s and question_id = 'q2' and chunk_id = 'c.md::1' order by position",
+        {"r": done.run_id},
+    )
+    assert ledger == [("lexical", 1), ("fuse", None), ("authority", None), ("dedup", None), ("cut", None)], (
+        "merged into its twin b.md, which was ranked first"
+    )
+
+
+def test_gold_that_points_nowhere_is_3_with_the_ids(small: tuple[Store, Path], lab: Lab) -> None:
+    store, gold = small
+    gold_into(gold, {"q1": ("x", "nowhere.md", "quoted words")})
+    with pytest.raises(CannotJudge, match=r"nowhere\.md"):
+        run("c", str(gold), store=store, dense="none")
+    answer = lab("gold", "check", str(gold), "-c", "c", "--json", store=store)
+    assert answer.code == 3 and answer.json["outcome"] == "unknown_documents" and answer.json["unknown_documents"] == ["nowhere.md"]
+    gold_into(gold, {"q1": ("x", "a.md", "words that are not there")})
+    answer = lab("gold", "check", str(gold), "-c", "c", "--json")
+    assert answer.code == 3 and answer.json["outcome"] == "drifted" and answer.json["counts"]["gone"] == 1
+    assert lab("run", "c", "--gold", str(gold), "--dense", "none").code == 3
+    save_gold(gold, [Question("q1", "x")], [], "")
+    assert lab("run", "c", "--gold", str(gold), "--dense", "none").code == 3
+    assert lab("gold", "check", str(gold), "-c", "c", "--json").json["outcome"] == "empty"
+    assert store.rows("select count(*) from lab.runs") == [(0,)], "nothing half-written"
+
+
+def test_run_json(small: tuple[Store, Path], lab: Lab) -> None:
+    store, gold = small
+    answer = lab("run", "c", "--gold", str(gold), "--dense", "none", "--json", store=store)
+    assert answer.code == 0 and set(answer.json) >= {"run_id", "status", "questions", "scores"}
+    assert set(answer.json["scores"]) >= {"hit@5", "hit@10", "nDCG@10", "distinct@10"}
+    assert lab("run", "c", "--gold", str(gold), "--dense", "none", "--measure", "hit@7", "--json").json["scores"] == {"hit@7": 0.5}
+    assert lab("run", "c", "--gold", "nope").code == 2
+    assert lab("runs", "list", "--json").json["runs"][0]["status"] == "ok"
+    assert lab("runs", "show", answer.json["run_id"], "--json").json["scores"] == pytest.approx(answer.json["scores"])
+
+
+@pytest.mark.parametrize(
+    "flags", [{}, {"defines": "always", "cites": "on"}, {"dense": "none", "dedup": "off"}, {"authority_weight": "0", "mmr_lambda": "0.6"}]
+)
+def test_what_is_measured_is_what_is_served(flags: dict[str, str], handbook: Store) -> None:
+    done = run("handbook", str(folder("gold") / "handbook"), store=handbook, **flags)  # type: ignore[arg-type]
+    gold = load_gold(folder("gold") / "handbook")
+    rankings = rows.rankings(handbook, [done.run_id])[done.run_id]
+    chunks = dict(handbook.rows("select passage_id, chunk_id from lab.passages"))
+    for question in [q for q in gold.questions if q.answerable][::40]:
+        served = search("handbook", question.text, store=handbook, **flags)  # type: ignore[arg-type]
+        assert [chunks[p] for p in rankings[question.question_id]] == [r.chunk_id for r in served.results]
+
+
+def test_an_ablation_records_every_combination_and_pairs_by_question(handbook: Store) -> None:
+    gold = load_gold(folder("gold") / "handbook")
+    done = ablate("handbook", gold, {"defines": ["off", "question"], "dense": ["none", "hnsw"]}, store=handbook)
+    assert [dict(r.passed) for r in done.runs] == [
+        {"dense": d, "defines": f} for d in ("none", "hnsw") for f in ("off", "question")
+    ]  # fmt: skip
+    assert len({r.run_id for r in done.runs}) == 4 and done.inert == []
+    for d in done.differences:
+        chosen = [q for q in done.runs[0].by_question if not d.kind or done.runs[0].kinds[q] == d.kind]
+        assert d.questions == len(chosen)
+        if d.factor == "defines" and d.measure == "hit@5" and not d.kind:
+            on = [r for r in done.runs if r.passed["defines"] == "question"]
+            off = [r for r in done.runs if r.passed["defines"] == "off"]
+            assert d.after == pytest.approx(sum(r.scores["hit@5"] for r in on) / 2)
+            wins = sum(sum(r.by_question[q]["hit@5"] for r in on) > sum(r.by_question[q]["hit@5"] for r in off) for q in chosen)
+            assert d.wins == wins > 0
+    again = load(handbook, done.experiment_id)
+    assert [r.scores for r in again.runs] == [r.scores for r in done.runs] and list(again.differences) == list(done.differences)
+    alone = run("handbook", gold, store=handbook, dense="none", defines="question")
+    assert alone.by_question == done.runs[1].by_question, "a member of a grid is what it is alone"
+
+
+def test_a_factor_that_changes_no_ranking_is_inert(small: tuple[Store, Path]) -> None:
+    store, gold = small
+    done = ablate("c", str(gold), {"cites": ["off", "on"], "dedup": ["exact", "off"]}, store=store, dense="none")
+    assert done.inert == ["cites"]
+
+
+def test_a_reranker_that_cannot_change_the_cut_is_warned_of(store: Store, tmp_path: Path) -> None:
+    ingest(write(tmp_path / "docs", DOCUMENTS), "c", store=store, embedder="keyword")
+    gold = gold_into(tmp_path / "g", {"q1": ("relief valve", "a.md", "The relief valve opens at twelve bar.")})
+    done = run("c", str(gold), store=store, reranker="maxsim", rerank_depth=10, k=10)
+    assert any("cannot change which passages" in note for note in done.notes)
+
+
+def test_bad_factors_are_refused(small: tuple[Store, Path], lab: Lab) -> None:
+    store, gold = small
+    for words, said in [
+        (["--factor", "definez=off,on"], "did you mean 'defines'"),
+        (["--factor", "defines=off"], "at least two values"),
+        (["--factor", "defines=off,no"], "same value twice"),
+        (["--factor", "defines=off,question", "--defines", "off"], "both a factor and held fixed"),
+        (["--factor", "dense=none,hnsw", "--lexical", "none"], "no arm is left"),
+    ]:
+        answer = lab("ablate", "c", "--gold", str(gold), *words, store=store)
+        assert answer.code == 2 and said in answer.err, answer.err
+    with pytest.raises(UsageError, match="at least one"):
+        ablate("c", str(gold), {}, store=store)
+
+
+def test_the_report_holds_the_numbers_of_the_database(handbook: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    gold = load_gold(folder("gold") / "handbook")
+    done = ablate("handbook", gold, {"defines": ["off", "question"]}, store=handbook, dense="none", command="lab ablate … password=s3cr3t-canary")
+    target = write_report(done.experiment_id, store=handbook)
+    assert sorted(p.name for p in target.iterdir()) == ["data.json", "differences.png", "hit-at-k.png", "report.html", "report.md"]
+    data = json.loads((target / "data.json").read_text())
+    for entry in data["runs"]:
+        stored = dict(handbook.rows("select measure, mean from lab.run_scores where run_id = %(r)s", {"r": entry["run_id"]}))
+        assert entry["scores"] == pytest.approx(stored)
+    html, text = (target / "report.html").read_text(), (target / "report.md").read_text()
+    for name, value in done.runs[1].scores.items():
+        if name in {"hit@5", "nDCG@10"}:
+            assert f"{value:.3f}" in html and f"{value:.3f}" in text
+    assert "http://" not in html and "https://" not in html and "canary" not in html + text
+    assert (target / "differences.png").stat().st_size > 10_000
+
+
+def test_the_python_api(handbook: Store) -> None:
+    found = api.search("handbook", "what is a quiet hour", store=handbook, k=3)
+    assert len(found.to_frame()) == 3 and "<table" in found._repr_html_()
+    done = api.run("handbook", "handbook", store=handbook, dense="none")
+    frame = done.to_frame()
+    assert list(frame.columns) == ["run_id", "question", "kind", "measure", "value"]
+    assert frame[frame.measure == "hit@5"].value.mean() == pytest.approx(done.scores["hit@5"])

@@ -1,0 +1,37 @@
+"""A published reference: SciFact's test split. The lexical arm in every run; vectors (9 minutes on two cores, once) with LAB_SLOW=1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lab.corpus.ingest import ingest
+from lab.evaluation.run import run
+from lab.gold.importers import import_beir
+from lab.store.connect import Store, connect
+
+
+def test_bm25_on_scifact(store: Store, shared_data: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = shared_data("scifact")
+    report = ingest(folder / "corpus.jsonl", "scifact", store=store, format="beir", chunker="whole", embedder="none")
+    assert report.chunks == 5183
+    gold = import_beir(folder, "scifact-test", "test", tmp_path)
+    done = run("scifact", str(gold), store=store, dense="none", lexical="bm25")
+    assert done.questions == 300
+    assert done.scores["nDCG@10"] >= 0.66
+    naive = run("scifact", str(gold), store=store, dense="none", lexical="ts_rank_cd", query_mode="websearch", measures=["nDCG@10", "short@10"])
+    assert naive.scores["nDCG@10"] < 0.1 and naive.scores["short@10"] > 0.9, "why a natural question never goes through an all-words query alone"
+
+
+@pytest.mark.slow
+def test_hybrid_on_scifact(shared_data: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = shared_data("scifact")
+    gold = import_beir(folder, "scifact-test", "test", tmp_path)
+    with connect() as store:  # LAB_HOME's own database, so that the vectors stay
+        ingest(folder / "corpus.jsonl", "scifact_minilm", store=store, format="beir", chunker="whole")
+        dense = run("scifact_minilm", str(gold), store=store, lexical="none")
+        hybrid = run("scifact_minilm", str(gold), store=store)
+    assert dense.scores["nDCG@10"] == pytest.approx(0.645, abs=0.005)
+    assert hybrid.scores["nDCG@10"] >= 0.70
