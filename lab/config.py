@@ -83,3 +83,11 @@ def home() -> Path:
 def database_url() -> str | None:
     """The user's own server, or None for the embedded one."""
     return effective()["database_url"].value or None
+
+
+def threads() -> int:
+    """How many threads models may use; 0 leaves it to them."""
+    word = effective()["threads"].value or "0"
+    if not word.isdigit():
+        raise UsageError(f"threads cannot be {word!r} ({effective()['threads'].origin}): it takes a whole number, 0 for all.")
+    return int(word)

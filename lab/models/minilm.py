@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from lab.config import threads
 from lab.errors import LabError
 from lab.models.embedders import check_vectors
 
@@ -60,8 +61,8 @@ class MiniLM:
 
         logging.disable_progress_bar()
 
-        if os.environ.get("LAB_THREADS"):
-            torch.set_num_threads(int(os.environ["LAB_THREADS"]))
+        if threads():
+            torch.set_num_threads(threads())
         return SentenceTransformer(str(self.folder), device="cpu")
 
     def count_tokens(self, text: str) -> int:

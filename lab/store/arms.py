@@ -35,9 +35,10 @@ def dense(
     used = "exact" if engine == "exact" or chunks <= EXACT_BELOW else "hnsw"
     statement = query(f"search/dense_{used}", schema=collection.schema)
     value = HalfVector(vector)
+    settings = {"hnsw.ef_search": str(ef_search), "hnsw.iterative_scan": "strict_order"} if used == "hnsw" else {}
     start = time.perf_counter()
-    with store.connection() if used == "hnsw" else store.single() as connection:
-        server = _set(connection, {"hnsw.ef_search": str(ef_search), "hnsw.iterative_scan": "strict_order"}) if used == "hnsw" else {}
+    with store.pipelined() as connection:
+        server = _set(connection, settings)
 
         def fetch(limit: int) -> list[Hit]:
             return _hits(connection.execute(statement, {"vector": value, "limit": limit}))
@@ -51,18 +52,19 @@ def lexical(store: Store, collection: Collection, question: str, *, ranker: str,
         raise UsageError("this server has no pg_textsearch, which --lexical bm25 needs: use --lexical ts_rank, or the embedded server.")
     text = sanitise(question)
     start = time.perf_counter()
-    with store.connection() as connection:
+    from_index = ranker == "bm25" and mode == "any"
+    name = "lexical_bm25" if from_index else "lexical_bm25_filtered" if ranker == "bm25" else f"lexical_{ranker}"
+    statement = query(f"search/{name}", schema=collection.schema)
+    # Where the planner scans a small table instead of the index, the extension has no score to give, only that of its last search.
+    settings = {"enable_seqscan": "off", "enable_sort": "off"} if from_index else {}
+    with store.pipelined() as connection:
+        server = _set(connection, settings)
         row = connection.execute(query("search/tsquery"), {"language": collection.language, "question": text, "mode": mode}).fetchone()
         tsquery = str(row[0]) if row and row[0] else ""
         if not tsquery:
             why = "the question holds no word that the index knows, only stop words or signs"
             return ArmList("lexical", ranker, (), (), candidates, 0, "abstained", why, seconds=time.perf_counter() - start)
         parameters: dict[str, Any] = {"question": text, "index": collection.bm25_index, "tsquery": tsquery}
-        from_index = ranker == "bm25" and mode == "any"
-        name = "lexical_bm25" if from_index else "lexical_bm25_filtered" if ranker == "bm25" else f"lexical_{ranker}"
-        statement = query(f"search/{name}", schema=collection.schema)
-        # Where the planner scans a small table instead of the index, the extension has no score to give, only that of its last search.
-        server = _set(connection, {"enable_seqscan": "off", "enable_sort": "off"}) if from_index else {}
 
         def fetch(limit: int) -> list[Hit]:
             return tied(_hits(connection.execute(statement, {**parameters, "limit": limit})))
@@ -70,12 +72,17 @@ def lexical(store: Store, collection: Collection, question: str, *, ranker: str,
         return _enough("lexical", ranker, fetch, candidates, by_class, server, start)
 
 
-def _set(connection: Connection, settings: dict[str, str]) -> dict[str, str]:
-    """Sets parameters for this transaction only and reads them back: outside of one they would silently stay as they were."""
+def _set(connection: Connection, settings: dict[str, str]) -> Callable[[], dict[str, str]]:
+    """Sets parameters for this transaction only; what is returned reads them back from it: outside of a transaction they would silently stay as they were.
+
+    Sent at once with what follows; the answer is looked at afterwards.
+    """
+    if not settings:
+        return dict
     for name, value in settings.items():
         connection.execute("select set_config(%s, %s, true)", [name, value])
-    rows = connection.execute("select name, current_setting(name) from unnest(%s::text[]) as name", [list(settings)])
-    return {str(name): str(value) for name, value in rows}
+    read = connection.execute("select name, current_setting(name) from unnest(%s::text[]) as name", [list(settings)])
+    return lambda: {str(name): str(value) for name, value in read}
 
 
 def _hits(rows: Iterable[Sequence[Any]]) -> list[Hit]:
@@ -101,7 +108,7 @@ def tied(hits: Sequence[Hit], tolerance: float = 2e-6) -> list[Hit]:
     ]
 
 
-def _enough(arm: str, engine: str, fetch: Fetch, candidates: int, by_class: bool, server: dict[str, str], start: float) -> ArmList:
+def _enough(arm: str, engine: str, fetch: Fetch, candidates: int, by_class: bool, server: Callable[[], dict[str, str]], start: float) -> ArmList:
     """Asks for more rows until `candidates` classes are there and no tie is cut, the arm is exhausted, or the cap is reached.
 
     Where the last row wanted ties with rows beyond the limit, which of them comes is an accident of the index: so the whole tie group is fetched.
@@ -128,7 +135,7 @@ def _enough(arm: str, engine: str, fetch: Fetch, candidates: int, by_class: bool
         if stopped == "exhausted":
             stopped = "enough"
     got = max(ranks, default=0)
-    return ArmList(arm, engine, tuple(hits), tuple(ranks), candidates, got, stopped, None, server, time.perf_counter() - start)
+    return ArmList(arm, engine, tuple(hits), tuple(ranks), candidates, got, stopped, None, server(), time.perf_counter() - start)
 
 
 def _ranks(hits: Sequence[Hit], by_class: bool) -> list[int]:

@@ -10,7 +10,8 @@ with nearest as materialized (
     order by (embedding <=> :'vector'::halfvec) + 0, source, n
     limit :limit
 )
-select c.key, c.source, c.n, c.start, c."end", c.class_id, f.authority, 1 - c.distance as score,
+select c.key, c.source, c.n, c.start, c."end", c.class_id, (select f.authority from :"schema".files f where f.source = c.source) as authority,
+       1 - c.distance as score,
        exists (select from :"schema".chunks d where d.class_id = c.class_id and d.key <> c.key) as has_twins
-from nearest c join :"schema".files f using (source)
+from nearest c
 order by c.distance, c.source, c.n;

@@ -10,8 +10,9 @@ with matching as materialized (
     from :"schema".chunks
     where tsv @@ :'tsquery'::tsquery
 )
-select c.key, c.source, c.n, c.start, c."end", c.class_id, f.authority, -(c.body <@> to_bm25query(:'question'::text, :'index'::text)) as score,
+select c.key, c.source, c.n, c.start, c."end", c.class_id, (select f.authority from :"schema".files f where f.source = c.source) as authority,
+       -(c.body <@> to_bm25query(:'question'::text, :'index'::text)) as score,
        exists (select from :"schema".chunks d where d.class_id = c.class_id and d.key <> c.key) as has_twins
-from matching c join :"schema".files f using (source)
+from matching c
 order by score desc, c.source, c.n
 limit :limit;

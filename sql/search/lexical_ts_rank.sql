@@ -3,9 +3,10 @@
 --   tsquery  tsquery  what must match
 --   limit    int      rows wanted
 \if :{?limit} \else \set limit 20 \endif
-select c.key, c.source, c.n, c.start, c."end", c.class_id, f.authority, ts_rank(c.tsv, :'tsquery'::tsquery, 1)::float8 as score,
+select c.key, c.source, c.n, c.start, c."end", c.class_id, (select f.authority from :"schema".files f where f.source = c.source) as authority,
+       ts_rank(c.tsv, :'tsquery'::tsquery, 1)::float8 as score,
        exists (select from :"schema".chunks d where d.class_id = c.class_id and d.key <> c.key) as has_twins
-from :"schema".chunks c join :"schema".files f using (source)
+from :"schema".chunks c
 where c.tsv @@ :'tsquery'::tsquery
 order by score desc, c.source, c.n
 limit :limit;

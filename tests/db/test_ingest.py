@@ -130,7 +130,7 @@ def test_bad_calls_say_the_mend_and_write_nothing(store: Store, tmp_path: Path) 
 
 def test_two_roots_may_not_claim_one_source(store: Store, tmp_path: Path) -> None:
     a, b = write(tmp_path / "a", {"x.md": "one"}), write(tmp_path / "b", {"x.md": "two"})
-    with pytest.raises(UsageError, match="x.md exists under"):
+    with pytest.raises(UsageError, match=r"x\.md exists under"):
         ingest([a, b], "c", store=store, embedder="none")
     put(store, a)
     with pytest.raises(UsageError, match="was ingested from"):

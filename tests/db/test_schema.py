@@ -28,7 +28,7 @@ def test_connecting_twice_changes_nothing(store: Store) -> None:
 def test_a_newer_schema_is_a_clear_error(store: Store) -> None:
     with store.connection() as connection:
         connection.execute("update lab.meta set value = '99' where key = 'schema_version'")
-    with pytest.raises(ServerError, match="99.*upgrade the lab"):
+    with pytest.raises(ServerError, match=r"99.*upgrade the lab"):
         Store(store.dsn)
 
 

@@ -115,7 +115,7 @@ def fetched(available: list[Hit], candidates: int, by_class: bool = True) -> tup
         asked.append(limit)
         return available[:limit]
 
-    return _enough("dense", "exact", fetch, candidates, by_class, {}, 0.0), asked
+    return _enough("dense", "exact", fetch, candidates, by_class, dict, 0.0), asked
 
 
 def test_a_tie_at_the_limit_is_fetched_whole() -> None:

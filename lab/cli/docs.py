@@ -1,0 +1,27 @@
+"""The parts of README that are made from the code; cog writes them and a test compares them."""
+
+from __future__ import annotations
+
+from lab.settings import NAMED, IngestSettings, Settings, _Flags
+
+
+def flag_table(cls: type[_Flags]) -> str:
+    """A Markdown table of the flags of `Settings` or `IngestSettings`."""
+    lines = ["| flag | default | off | takes | meaning |", "| --- | --- | --- | --- | --- |"]
+    for flag in cls.flags().values():
+        takes = ", ".join(f"`{c}`" for c in flag.choices) or f"{flag.type}{flag.range}"
+        off = "–" if flag.off is None else f"`{flag.off}`"
+        lines.append(f"| `--{flag.option}` | `{flag.default}` | {off} | {takes} | {flag.meaning}{f' ({flag.source})' if flag.source else ''} |")
+    return "\n".join(lines)
+
+
+def named_table() -> str:
+    """A Markdown table of the shipped settings."""
+    lines = ["| name | what it sets |", "| --- | --- |"]
+    for name, values in NAMED.items():
+        lines.append(f"| `{name}` | {', '.join(f'{key} {value}' for key, value in values.items()) or 'the defaults'} |")
+    return "\n".join(lines)
+
+
+def tables() -> str:
+    return f"{flag_table(Settings)}\n\nShipped settings (`--settings NAME`, flags override):\n\n{named_table()}\n\nIngest flags:\n\n{flag_table(IngestSettings)}"
