@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from lab.cli.output import line, print_json, print_table
 from lab.cli.server import Json
 from lab.cli.words import SearchFlags, passed
-from lab.errors import UsageError
+from lab.errors import UsageError, redact
 from lab.progress import say
 
 Gold = Annotated[str, Parameter(help="name or folder of the gold set")]
@@ -83,8 +83,8 @@ def parse_factors(words: list[str]) -> dict[str, list[str]]:
 
 
 def command_line() -> str:
-    """The command as typed, for the record; the program's path is left out."""
-    return shlex.join(["lab", *sys.argv[1:]])
+    """The command as typed, for the record, without secrets; the program's path is left out."""
+    return redact(shlex.join(["lab", *sys.argv[1:]]))
 
 
 def print_experiment(done: Any) -> None:

@@ -16,11 +16,11 @@ from lab.errors import CannotJudge
 from lab.evaluation import environment
 from lab.evaluation.coverage import Target, credit, targets
 from lab.evaluation.measures import DEFAULT, Measure, Ranking, mean, parse, score_all
-from lab.gold.check import require
+from lab.gold.check import fit
 from lab.gold.files import load_gold
 from lab.models.embedders import embedder
-from lab.progress import Progress
-from lab.records import GoldSet, Hit, Question, SearchResult
+from lab.progress import Progress, say
+from lab.records import GoldSet, Hit, Judgment, Question, SearchResult
 from lab.retrieval.context import Corpus
 from lab.retrieval.search import Shared, open_corpus, question_vectors, rank
 from lab.settings import Settings, named
@@ -129,7 +129,9 @@ def execute(
     experiment_id: str | None = None,
 ) -> list[Run]:
     """Executes all members, question by question, sharing what they have in common; one recorded run a member, in the order given."""
-    require(corpus.store, corpus.collection, gold)
+    gold, adapted = fit(corpus.store, corpus.collection, gold)
+    for note in adapted:
+        say(note)
     judged = {j.question_id for j in gold.judgments}
     # Unanswerable questions enter abstention measures only, and none of these measures is one.
     asked = [q for q in gold.questions if q.question_id in judged and q.answerable]
@@ -137,9 +139,10 @@ def execute(
     if not asked:
         raise CannotJudge(f"gold set {gold.name!r} holds no answerable question with a judgment: nothing can be scored.")
     spots = documents.spots(corpus.store, corpus.collection, sorted({j.source for j in gold.judgments}))
-    wanted: dict[str, list[Target]] = {}
-    for question in asked:
-        wanted[question.question_id] = targets(gold.of(question.question_id), spots)
+    by_question: dict[str, list[Judgment]] = {}
+    for judgment in gold.judgments:
+        by_question.setdefault(judgment.question_id, []).append(judgment)
+    wanted = {q.question_id: targets(by_question[q.question_id], spots) for q in asked}
     runs.record_questions(corpus.store, gold.digest, gold.questions)
     working = [_begin(corpus, gold, passed, settings, split, experiment_id, unjudged) for passed, settings in members]
     vectors: list[np.ndarray | None] = [None] * len(asked)
@@ -147,7 +150,7 @@ def execute(
         vectors = question_vectors(corpus, [q.text for q in asked])
     _search(corpus, asked, vectors, working)
     near = _near(corpus, working, measures)
-    return [_finish(corpus, gold, member, asked, wanted, near, measures) for member in working]
+    return [_finish(corpus, gold, member, asked, wanted, near, measures, adapted) for member in working]
 
 
 def _begin(
@@ -221,6 +224,7 @@ def _finish(
     wanted: Mapping[str, Sequence[Target]],
     near: Mapping[str, str],
     measures: Sequence[Measure],
+    adapted: Sequence[str],
 ) -> Run:
     passages: dict[int, int] = {}  # chunk key → index into the list of passages
     listed: list[runs.Passage] = []
@@ -257,7 +261,7 @@ def _finish(
         ]
         for name, value in found.ledger.seconds.items():
             stage_seconds[name] = stage_seconds.get(name, 0.0) + value
-    notes = [f"{note} ({times} questions)" for note, times in sorted(member.notes.items())] + _warnings(member)
+    notes = list(adapted) + [f"{note} ({times} questions)" for note, times in sorted(member.notes.items())] + _warnings(member)
     status = "ok"
     means = {str(m): mean({q: v[str(m)] for q, v in member.by_question.items()}) for m in measures}
     runs.finish_run(

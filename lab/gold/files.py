@@ -69,7 +69,7 @@ def load_gold(name: str | Path, *, split: str | None = None) -> GoldSet:
         questions = [q for q in questions if q.split == split]
         kept = {q.question_id for q in questions}
         judgments = [j for j in judgments if j.question_id in kept]
-    return GoldSet(path.name, tuple(questions), tuple(judgments), value, {"path": str(path)})
+    return GoldSet(path.name, tuple(questions), tuple(judgments), value, {"path": str(path), "relocate": (path / "made-for.json").is_file()})
 
 
 def save_gold(path: Path, questions: Iterable[Question], judgments: Iterable[Judgment], readme: str) -> None:

@@ -54,6 +54,8 @@ def _definitions(context: Context, candidates: list[Candidate]) -> list[_Wanted]
                 continue
             if term not in hubs:
                 hubs[term] = lookups.term_users(label, s.link_hub_max + 1) > s.link_hub_max
+                if hubs[term]:
+                    context.notes.append(f"the definition of {label!r} was not added: more than {s.link_hub_max} passages use the term")
             if not hubs[term]:
                 wanted.append(_Wanted(hit, index, f"defines:{term}"))
     return wanted
@@ -64,9 +66,13 @@ def _citations(context: Context, candidates: list[Candidate]) -> list[_Wanted]:
     parents = candidates[: s.link_parents]
     index_of = {c.key: i for i, c in enumerate(parents)}
     rows = context.lookups.cited([c.key for c in parents])
-    return [
-        _Wanted(hit, index_of[parent], f"cites:{parents[index_of[parent]].hit.chunk_id}") for parent, hit, citing in rows if citing <= s.link_hub_max
-    ]
+    wanted = []
+    for parent, hit, citing in rows:
+        if citing > s.link_hub_max:
+            context.notes.append(f"{hit.chunk_id} was not added: {citing} passages cite it, more than {s.link_hub_max}")
+        else:
+            wanted.append(_Wanted(hit, index_of[parent], f"cites:{parents[index_of[parent]].hit.chunk_id}"))
+    return wanted
 
 
 def _place(context: Context, candidates: list[Candidate], wanted: list[_Wanted]) -> list[Candidate]:

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+import psycopg
 from pgvector import HalfVector
 
-from lab.errors import UsageError
+from lab.errors import ServerError, UsageError
 from lab.records import ArmList, Hit
 from lab.store.collections import Collection
 from lab.store.connect import Connection, Store
@@ -67,7 +68,10 @@ def lexical(store: Store, collection: Collection, question: str, *, ranker: str,
         parameters: dict[str, Any] = {"question": text, "index": collection.bm25_index, "tsquery": tsquery}
 
         def fetch(limit: int) -> list[Hit]:
-            return tied(_hits(connection.execute(statement, {**parameters, "limit": limit})))
+            try:
+                return tied(_hits(connection.execute(statement, {**parameters, "limit": limit})))
+            except psycopg.errors.UndefinedObject:
+                raise ServerError(f"collection {collection.name!r} has no BM25 index yet, or no more: run `lab index {collection.name}`.") from None
 
         return _enough("lexical", ranker, fetch, candidates, by_class, server, start)
 

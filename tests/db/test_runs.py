@@ -13,6 +13,7 @@ from lab.errors import CannotJudge, UsageError
 from lab.evaluation.experiment import ablate, load
 from lab.evaluation.measures import DEFAULT
 from lab.evaluation.run import run
+from lab.gold.documents import write_documents
 from lab.gold.files import load_gold, save_gold
 from lab.records import Judgment, Question
 from lab.report.page import write_report
@@ -222,3 +223,19 @@ def test_the_python_api(handbook: Store) -> None:
     frame = done.to_frame()
     assert list(frame.columns) == ["run_id", "question", "kind", "measure", "value"]
     assert frame[frame.measure == "hit@5"].value.mean() == pytest.approx(done.scores["hit@5"])
+
+
+def test_python_reference_is_relocated_by_its_quotes_on_another_python(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = load_gold("python-reference")
+    sources = sorted({j.source for j in gold.judgments})
+    write_documents("python-reference", tmp_path / "topics")
+    first, second = tmp_path / "topics" / sources[0], tmp_path / "topics" / sources[1]
+    first.write_text("Moved by a line.\n\n" + first.read_text())
+    second.write_text("Nothing is left of it.\n")
+    ingest(tmp_path / "topics", "python_reference", store=store, embedder="none")
+    done = run("python_reference", gold, store=store, dense="none")
+    moved = sum(j.source == sources[0] for j in gold.judgments)
+    assert any(f"{moved} judgments relocated" in note for note in done.notes)
+    gone = next(note for note in done.notes if "gone from these texts" in note)
+    assert sources[1] in gone and done.scores["hit@10"] > 0.3
+    assert gone in capsys.readouterr().err

@@ -13,9 +13,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from lab.corpus.ingest import ingest, reindex
-from lab.errors import UsageError
+from lab.errors import LabError, UsageError
 from lab.records import Chunk, Document, SearchResult
-from lab.retrieval.search import Shared, open_corpus, rank, search
+from lab.resources import folder
+from lab.retrieval.search import Shared, open_corpus, question_vectors, rank, search
 from lab.settings import IngestSettings, Settings, named
 from lab.store import arms, collections, documents, embedded
 from lab.store.connect import Store
@@ -301,7 +302,8 @@ def test_a_hub_is_not_added(store: Store, tmp_path: Path) -> None:
     files = {f"{i + 10}.md": f"# {i + 10} T\n\n## {i + 10}.1 Rule\n\nWidget {i}: see section 3.1.\n" for i in range(8)} | {"3.md": RULES["3.md"]}
     ingest(write(tmp_path, files), "c", store=store, embedder="none")
     assert "3.md" in lexical(store, "widget", cites="on")
-    assert "3.md" not in lexical(store, "widget", cites="on", link_hub_max=7)
+    capped = search("c", "widget", store=store, dense="none", cites="on", link_hub_max=7)
+    assert "3.md" not in sources(capped) and any("8 passages cite it, more than 7" in note for note in capped.ledger.notes)
 
 
 def test_maxsim_reorders_and_is_cached(store: Store) -> None:
@@ -374,3 +376,56 @@ def test_the_sql_runs_in_psql_and_gives_the_arms(flags: list[str], handbook: Sto
 def test_named_settings_run(handbook: Store) -> None:
     for name in ("default", "dense-only", "lexical-only", "classic"):
         assert len(search("handbook", "quiet hour", store=handbook, settings=named(name)).results) <= 10
+
+
+VARIABLES = {
+    "vector": "[" + ",".join(["0.1"] * 384) + "]", "limit": "5", "question": "quiet hour", "index": "kb_handbook.chunks_bm25", "tsquery": "'quiet' | 'hour'",
+    "language": "english", "mode": "any", "classes": "{}", "keys": "{1,2}", "terms": '{"quiet hour"}', "parents": "{1,2,3}", "term": "quiet hour", "cap": "9",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(p.stem for p in (folder("sql") / "search").glob("*.sql")))
+def test_psql_runs_every_search_query_as_it_stands(name: str, handbook: Store) -> None:
+    words = [str(embedded.binaries() / "psql"), "-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", "-v", "schema=kb_handbook"]
+    words += [part for key, value in VARIABLES.items() for part in ("-v", f"{key}={value}")]
+    done = subprocess.run([*words, "-f", str(folder("sql") / "search" / f"{name}.sql"), handbook.dsn], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_constant_reranker_scores_keep_the_order_and_are_noted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts_into(store, {"a.txt": "valve one", "b.txt": "valve two", "c.txt": "valve three"}, embedder="keyword")
+    monkeypatch.setattr("lab.models.rerankers.MaxSim.score", lambda self, question, passages: [0.5] * len(passages))
+    plain = search("c", "valve", store=store)
+    same = search("c", "valve", store=store, reranker="maxsim")
+    assert sources(same) == sources(plain) and any("same score" in note for note in same.ledger.notes)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_reranker_that_gives_no_number_is_refused(bad: float, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts_into(store, {"a.txt": "valve one", "b.txt": "valve two"}, embedder="keyword")
+    monkeypatch.setattr("lab.models.rerankers.MaxSim.score", lambda self, question, passages: [bad] * len(passages))
+    with pytest.raises(LabError, match="NaN"):
+        search("c", "valve", store=store, reranker="maxsim")
+
+
+def test_an_edited_question_is_one_miss_and_another_model_shares_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts_into(store, {"a.txt": "valve one"}, embedder="keyword")
+    corpus = open_corpus(store, "c")
+    count = "select count(*) from lab.embeddings"
+    before = store.rows(count)[0][0]
+    question_vectors(corpus, ["first question", "second question"])
+    question_vectors(corpus, ["first question", "second question, edited"])
+    assert store.rows(count)[0][0] == before + 3
+    monkeypatch.setattr("lab.models.embedders.KeywordEmbedder.digest", "another model")
+    question_vectors(corpus, ["first question"])
+    assert store.rows(count)[0][0] == before + 4
+
+
+def test_a_missing_bm25_index_is_said_with_the_mend_and_lab_index_mends_it(store: Store, lab: Lab) -> None:
+    texts_into(store, {"a.txt": "valve one"})
+    with store.connection() as connection:
+        connection.execute("drop index kb_c.chunks_bm25")
+    answer = lab("search", "c", "valve", "--dense", "none", store=store)
+    assert answer.code == 4 and "run `lab index c`" in answer.err and answer.err.count("\n") == 1
+    assert lab("index", "c").code == 0
+    assert lab("search", "c", "valve", "--dense", "none").code == 0
