@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Runs a command; returns its exit code."""
-    debug = False
+    debug, quiet = False, Progress.quiet
     try:
         words, debug = _globals(arguments)
         result = build()(words, exit_on_error=False, print_error=False, result_action="return_value")
@@ -127,7 +127,7 @@ def run(arguments: Sequence[str]) -> int:
         return 2
     except LabError as error:
         if debug:
-            traceback.print_exc()
+            _say(redact(traceback.format_exc()))
         _say(redact(str(error)))
         return error.exit_code
     except SystemExit as error:
@@ -137,16 +137,18 @@ def run(arguments: Sequence[str]) -> int:
         return 4
     except OSError as error:
         if debug:
-            traceback.print_exc()
+            _say(redact(traceback.format_exc()))
         _say(f"{redact(str(error))}: check the path and the disk.")
         return 4
     except Exception as error:
         if debug:
-            traceback.print_exc()
+            _say(redact(traceback.format_exc()))
         _say(
             f"internal error ({type(error).__name__}: {_one_line(redact(str(error)))[:300]}): please report it with the output of the same command and --debug."
         )
         return 4
+    finally:
+        Progress.quiet = quiet
 
 
 def _globals(arguments: Sequence[str]) -> tuple[list[str], bool]:

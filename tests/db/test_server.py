@@ -64,7 +64,7 @@ def test_a_killed_user_and_a_killed_server_leave_nothing_that_the_next_start_can
     first = start(tmp_path)
     assert answer(first) == "1"
     first.kill()
-    first.wait()
+    first.communicate()
     pid = postmaster(tmp_path)
     assert pid is not None and runs(pid), "the server outlives a killed user"
     os.kill(pid, signal.SIGKILL)

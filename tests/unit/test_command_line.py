@@ -52,7 +52,8 @@ def test_a_fault_of_ours_exits_with_4_and_shows_its_traceback_only_when_asked(la
     monkeypatch.setattr(server, "effective", broken)
     answer = lab("config")
     assert answer.code == 4 and "internal error" in answer.err and "Traceback" not in answer.err and "canary" not in answer.err
-    assert "Traceback" in lab("config", "--debug").err
+    debug = lab("config", "--debug").err
+    assert "Traceback" in debug and "canary" not in debug
 
 
 def test_ctrl_c_exits_with_130_and_says_how_to_go_on(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,3 +76,10 @@ def test_config_says_where_a_value_comes_from_and_hides_passwords(lab: Lab, monk
     assert "canary" not in answer.out
     (tmp_path / "lab.toml").write_text("thraeds = 1\n")  # type: ignore[operator]
     assert "did you mean 'threads'" in lab("config").err
+
+
+def test_quiet_lasts_for_one_command(lab: Lab) -> None:
+    from lab.progress import Progress
+
+    lab("config", "-q")
+    assert not Progress.quiet
