@@ -56,7 +56,10 @@ def _file_values(start: Path | None = None) -> tuple[dict[str, str], str]:
             for key in table:
                 if key not in _KNOWN:
                     raise unknown(f"entry in {path}", key, _KNOWN)
-            return {key: str(value) for key, value in table.items()}, str(path)
+            values = {key: str(value) for key, value in table.items()}
+            if "home" in values:  # relative to the file that says it, not to where the command runs
+                values["home"] = str(folder / Path(values["home"]).expanduser())
+            return values, str(path)
     return {}, ""
 
 

@@ -3,8 +3,9 @@
     LabError                 4
     ├── UsageError           2   the command is wrong: unknown name, flag, measure, gold set; missing path
     ├── CannotJudge          3   the command is right, but it could not be judged or is not complete
-    ├── ServerError          4   a server or the disk failed
-    └── Interrupted        130   stopped by the user; what was finished is kept
+    └── ServerError          4   a server or the disk failed
+
+KeyboardInterrupt is 130.
 
 A message is one sentence with the mend. Text that may hold a password goes through `redact` first.
 """
@@ -40,12 +41,6 @@ class ServerError(LabError):
     exit_code = 4
 
 
-class Interrupted(LabError):
-    """Stopped by the user."""
-
-    exit_code = 130
-
-
 def unknown(kind: str, name: str, known: Iterable[str], mend: str = "") -> UsageError:
     """The error for a name that does not exist: says the nearest known name, or all of them when there are few.
 
@@ -64,8 +59,14 @@ def unknown(kind: str, name: str, known: Iterable[str], mend: str = "") -> Usage
 
 
 _SECRETS = (
-    (re.compile(r"(?<=://)([^/@\s:]*):([^@\s/]*)@"), r"\1:***@"),
-    (re.compile(r"(?i)\b(password|passwd|pwd|token|secret|api[-_]?key|key)(\s*[=:]\s*)('[^']*'|\"[^\"]*\"|[^\s&;,'\"]+)"), r"\1\2***"),
+    # up to the last @ of the word: a password may hold / and @
+    (re.compile(r"(?<=://)([^/@:\s'\"]*):[^\s'\"]*@"), r"\1:***@"),
+    (
+        re.compile(
+            r"(?i)([\w-]*(?:password|passwd|pwd|token|secret|api[-_]?key)|[\w-]+[-_]key|\bkey(?==))(\s*[=:]\s*)('[^']*'|\"[^\"]*\"|[^\s&;,'\"]+)"
+        ),
+        r"\1\2***",
+    ),
     (re.compile(r"(?i)\b(authorization\s*[:=]\s*)(?:bearer\s+|basic\s+)?[^\s,;]+"), r"\1***"),
     (re.compile(r"(?i)\bbearer\s+[A-Za-z0-9._~+/=-]+"), "Bearer ***"),
 )

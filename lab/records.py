@@ -18,7 +18,7 @@ BlockKind = Literal["heading", "paragraph", "code", "row"]
 class Block:
     """A run `[start, end)` of a document's text that a reader recognised.
 
-    `level` is the depth of a heading (1 = title), 0 for all other kinds. A `row` (of a table) or `code` block is not cut by chunkers.
+    `level` is the depth of a heading (1 = title), 0 for all other kinds. A `row` (of a table) or `code` block is cut only where it alone is too long.
     """
 
     kind: BlockKind
@@ -228,7 +228,8 @@ class SearchResult:
         """One row a result (pandas)."""
         import pandas as pd
 
-        return pd.DataFrame(self.to_json()["results"])
+        columns = ["rank", "chunk_id", "source", "start", "end", "context", "text", "score", "similarity", "authority", "copies", "linked_by"]
+        return pd.DataFrame(self.to_json()["results"], columns=columns)
 
     def _repr_html_(self) -> str:
         frame = self.to_frame()

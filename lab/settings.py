@@ -39,10 +39,13 @@ class Flag:
     low: float = -math.inf
     high: float = math.inf
     reaches: tuple[str, ...] = ()
+    on: Value | None = None
 
     @property
     def first_on(self) -> Value | None:
-        """What `on` stands for: the first choice that is not the off value; for a number, the default if that is not off."""
+        """What `on` stands for: the declared on value, else the first choice that is not the off value, else a number's default if that is not off."""
+        if self.on is not None:
+            return self.on
         if self.type == "choice":
             return next((c for c in self.choices if c != self.off), None)
         return self.default if self.default != self.off else None
@@ -97,6 +100,7 @@ def _flag(
     unit: str = "",
     source: str = "",
     reaches: tuple[str, ...] = (),
+    on: Value | None = None,
 ) -> Any:
     kind: Literal["choice", "int", "float"] = "choice" if choices else "float" if isinstance(default, float) else "int"
     return field(
@@ -114,6 +118,7 @@ def _flag(
                 low=low,
                 high=high,
                 reaches=reaches,
+                on=on,
             )
         },
     )
@@ -244,6 +249,7 @@ class Settings(_Flags):
         1.0,
         "λ·relevance − (1−λ)·max similarity; 0.7 is the usual on value",
         off=1.0,
+        on=0.7,
         low=0,
         high=1,
         reaches=("mmr",),
@@ -315,9 +321,9 @@ def _check(settings: _Flags) -> None:
             if value not in flag.choices:
                 raise UsageError(f"flag {name} cannot be {value!r}: it takes {', '.join(flag.choices)}.")
         else:
-            parsed = flag.parse(str(value))
-            if flag.type == "float" and not isinstance(value, float):
-                object.__setattr__(settings, name, float(parsed))
+            if isinstance(value, str):
+                raise UsageError(f"flag {name} cannot be {value!r}: it takes a number, not a word.")
+            object.__setattr__(settings, name, flag.parse(str(value)))
 
 
 NAMED: dict[str, dict[str, Value]] = {
@@ -349,19 +355,13 @@ def named(name: str) -> Settings:
     return Settings().with_words({key: str(value) for key, value in table.items()})
 
 
-def grid(factors: Mapping[str, Iterable[str]], base: Settings) -> list[tuple[dict[str, str], Settings]]:
-    """All combinations of the factors' words, in sorted order of the factors' declaration, the first word of each varying slowest.
-
-    Returns (passed words of the factors, settings). Raises UsageError for a factor with one value or two words of the same value.
-
-    >>> [p["defines"] for p, _ in grid({"defines": ["off", "question"]}, Settings())]
-    ['off', 'question']
-    """
-    order = list(Settings.flags())
+def clean_factors(factors: Mapping[str, Iterable[str | float]]) -> dict[str, list[str]]:
+    """Flag → its words, stripped, in order of the flags' declaration. Raises UsageError for an unknown flag, for a factor with fewer than two values, with
+    the same value twice, or given twice."""
     clean: dict[str, list[str]] = {}
     for name, words in factors.items():
         flag = Settings.flag(name)
-        values = [word.strip() for word in words]
+        values = [str(word).strip() for word in words]
         parsed = [flag.parse(word) for word in values]
         if len(values) < 2:
             raise UsageError(f"--factor {flag.name} needs at least two values, as in --factor {flag.name}={flag.off},{flag.first_on}.")
@@ -370,7 +370,18 @@ def grid(factors: Mapping[str, Iterable[str]], base: Settings) -> list[tuple[dic
         if flag.name in clean:
             raise UsageError(f"--factor {flag.name} is given twice: list its values behind one --factor.")
         clean[flag.name] = values
+    return {name: clean[name] for name in Settings.flags() if name in clean}
+
+
+def grid(factors: Mapping[str, Iterable[str | float]], base: Settings) -> list[tuple[dict[str, str], Settings]]:
+    """All combinations of the factors' words, in order of the flags' declaration, the first word of each varying slowest.
+
+    Returns (passed words of the factors, settings); raises as `clean_factors` does.
+
+    >>> [p["defines"] for p, _ in grid({"defines": ["off", "question"]}, Settings())]
+    ['off', 'question']
+    """
     members: list[dict[str, str]] = [{}]
-    for name in sorted(clean, key=order.index):
-        members = [{**member, name: word} for member in members for word in clean[name]]
+    for name, words in clean_factors(factors).items():
+        members = [{**member, name: word} for member in members for word in words]
     return [(member, base.with_words(member)) for member in members]

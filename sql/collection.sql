@@ -31,11 +31,12 @@ create table :"schema".chunks (
     text      text not null check (text <> ''),
     context   text not null,
     heading   text[] not null,
-    body      text not null,                -- what is indexed: context, line break, text (or the text alone)
+    -- What is indexed: context, line break, text (or the text alone), at most 60,000 characters of it: a tsvector over 1 MB would abort the load, here and in
+    -- the BM25 index, and a character can take 14 bytes there (four as such, in a compound and in its parts, and a position).
+    body      text not null check (length(body) <= 60000),
     class_id  bytea not null,               -- exact twins share it
     embedding halfvec(:dim),                -- null: the model maps this text to zero, so it is found by words only
-    -- left(): a tsvector over 1 MB would abort the load
-    tsv       tsvector generated always as (to_tsvector(:'language'::regconfig, left(body, 200000))) stored,
+    tsv       tsvector generated always as (to_tsvector(:'language'::regconfig, body)) stored,
     unique (source, n)
 );
 -- Vectors stay in the row, texts leave it: an exact scan reads every vector and no text.

@@ -24,6 +24,8 @@ create table lab.collections (
     link_digest   text not null default '',
     indexed_at    timestamptz,
     index_build   jsonb not null default '{}',
+    chunks        bigint not null default 0,  -- as counted at the end of the last ingest
+    without_vector bigint not null default 0,
     stale_rows    bigint not null default 0,
     created_at    timestamptz not null default now()
 );

@@ -21,6 +21,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 from lab.cli import main as command_line
 from lab.config import database_url
 from lab.corpus.ingest import ingest
+from lab.report.demo import ROOT
 from lab.resources import folder
 from lab.store import embedded
 from lab.store.connect import Store, connect
@@ -104,7 +105,7 @@ def handbook(databases: Databases) -> Iterator[Store]:
     documents = folder("gold") / "handbook" / "documents"
     with databases.fresh() as dsn, Store(dsn) as opened:
         with connect() as main:
-            ingest(documents, "handbook", store=main)
+            ingest(documents, "handbook", store=main, root=ROOT)
             with (
                 main.connection() as source,
                 opened.connection() as target,
@@ -113,7 +114,7 @@ def handbook(databases: Databases) -> Iterator[Store]:
             ):
                 for data in read:
                     write_to.write(data)
-        report = ingest(documents, "handbook", store=opened)
+        report = ingest(documents, "handbook", store=opened, root=ROOT)
         assert report.embedded == 0
         yield opened
 

@@ -34,7 +34,7 @@ def ingest(
     """
     from lab.corpus.ingest import ingest as run_ingest
 
-    report = run_ingest(list(paths), collection, authority_file=authority, language=language, format=format, prune=prune, **passed(flags))
+    report = run_ingest(list(paths), collection, authority_file=authority, language=language, format=format, prune=prune, root=None, **passed(flags))
     for source, reason in report.refused[:20]:
         say(f"refused {source}: {reason}")
     if len(report.refused) > 20:
@@ -42,7 +42,9 @@ def ingest(
     if report.missing:
         say(f"missing: {', '.join(report.missing[:5])}{' …' if len(report.missing) > 5 else ''}; --prune retires them")
     if report.over_limit:
-        say(f"{report.over_limit} chunks are longer than the embedder's window: what lies beyond it is found by words only")
+        say(
+            f"{report.over_limit} chunks are longer than the embedder's window (or than 60,000 characters): what lies beyond is found by words only (or not at all)"
+        )
     if report.without_vector:
         say(f"{report.without_vector} chunks have no vector: they are found by words only")
     if json:

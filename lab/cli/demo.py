@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from lab.cli.evaluate import command_line, print_experiment
+from lab.cli.evaluate import command_line, print_experiment, worst
 from lab.cli.output import line, print_json
 from lab.cli.server import Json
 
@@ -22,8 +22,8 @@ def demo(*, to: Annotated[Path | None, Parameter(help="folder of the report; def
         experiment, folder = run_demo(store, to=to, command=command_line())
     if json:
         print_json(experiment.to_json() | {"report": str(folder / "report.html")})
-        return 0
+        return worst(experiment)
     print_experiment(experiment)
     line(f"report  {folder / 'report.html'}")
     line(f"next    {what_next(experiment)}")
-    return 0
+    return worst(experiment)

@@ -17,19 +17,24 @@ from lab.progress import say
 
 Gold = Annotated[str, Parameter(help="name or folder of the gold set")]
 Split = Annotated[str | None, Parameter(help="only the questions of this split")]
+SplitBy = Annotated[
+    str, Parameter(name="--split-by", help="component: questions that share a document stay together; question: where one component is too large")
+]
 Named = Annotated[str, Parameter(name="--settings", help="named settings or a TOML file; flags override")]
 Measures = Annotated[list[str] | None, Parameter(name="--measure", negative=(), help="measure to compute, as hit@5; may be repeated")]
 
 
 def run(
-    collection: str, *, gold: Gold, split: Split = None, settings: Named = "default", measures: Measures = None, json: Json = False,
+    collection: str, *, gold: Gold, split: Split = None,
+    split_by: SplitBy = "component", settings: Named = "default", measures: Measures = None, json: Json = False,
     flags: SearchFlags = None,
 ) -> int:  # fmt: skip
     """Search every question of a gold set once, and record rankings, ledger and scores."""
     from lab.evaluation.measures import DEFAULT
     from lab.evaluation.run import run as execute
+    from lab.gold.files import load_gold
 
-    done = execute(collection, gold, settings=settings, split=split, measures=measures or DEFAULT, **passed(flags))
+    done = execute(collection, load_gold(gold, split=split, split_by=split_by), settings=settings, measures=measures or DEFAULT, **passed(flags))
     if json:
         print_json(done.to_json())
     else:
@@ -48,6 +53,7 @@ def ablate(
         list[str], Parameter(negative=(), help="a flag and its values, as defines=off,question; the first is what others are compared with")
     ],
     split: Split = None,
+    split_by: SplitBy = "component",
     settings: Named = "default",
     measures: Measures = None,
     json: Json = False,
@@ -56,16 +62,34 @@ def ablate(
     """Run every combination of the factors' values, and record each as a run of one experiment."""
     from lab.evaluation.experiment import ablate as execute
     from lab.evaluation.measures import DEFAULT
+    from lab.gold.files import load_gold
+    from lab.settings import clean_factors
 
+    factors = parse_factors(factor)
+    clean_factors(factors)
     done = execute(
-        collection, gold, parse_factors(factor), settings=settings, split=split, measures=measures or DEFAULT, command=command_line(), **passed(flags)
+        collection,
+        load_gold(gold, split=split, split_by=split_by),
+        factors,
+        settings=settings,
+        measures=measures or DEFAULT,
+        command=command_line(),
+        **passed(flags),
     )
     if json:
         print_json(done.to_json())
     else:
         print_experiment(done)
         line(f"report: lab report {done.experiment_id}")
-    return 0
+    return worst(done)
+
+
+def worst(done: Any) -> int:
+    """0, or 3 when a run of the experiment is not `ok`."""
+    bad = [run.run_id for run in done.runs if run.status != "ok"]
+    for run_id in bad:
+        say(f"run {run_id} is degraded: see `lab runs show {run_id}`")
+    return 3 if bad else 0
 
 
 def parse_factors(words: list[str]) -> dict[str, list[str]]:
@@ -117,6 +141,8 @@ def list_runs(*, limit: Annotated[int, Parameter(help="how many")] = 30, json: J
     from lab.store import runs
     from lab.store.connect import connect
 
+    if not 1 <= limit <= 100_000:
+        raise UsageError(f"--limit cannot be {limit}: it takes a whole number from 1 to 100000.")
     with connect() as store:
         found = runs.runs(store, limit=limit)
     if json:

@@ -20,6 +20,7 @@ def import_(
     format: Annotated[str, Parameter(help="beir: corpus.jsonl, queries.jsonl, qrels/*.tsv")] = "beir",
     split: Annotated[str, Parameter(help="which qrels file")] = "test",
     to: Annotated[Path | None, Parameter(help="folder to put it in; default: LAB_HOME/gold")] = None,
+    replace: Annotated[bool, Parameter(negative=(), help="overwrite a gold set of that name")] = False,
     json: Json = False,
 ) -> int:
     """Import a gold set from other people's files."""
@@ -28,7 +29,7 @@ def import_(
 
     if format != "beir":
         raise UsageError(f"--format cannot be {format!r}: it takes beir.")
-    target = import_beir(path, as_, split, to)
+    target = import_beir(path, as_, split, to, replace=replace)
     gold = load_gold(target)
     if json:
         print_json({"schema_version": 1, "name": as_, "path": str(target), "questions": len(gold.questions), "judgments": len(gold.judgments)})

@@ -7,6 +7,7 @@ fault · 130 interrupted. Command modules are imported when they are called, so 
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import os
 import sys
@@ -110,12 +111,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Runs a command; returns its exit code."""
     debug, quiet = False, Progress.quiet
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a name or a question that is not UTF-8 is shown as far as it can be
     try:
         words, debug = _globals(arguments)
         result = build()(words, exit_on_error=False, print_error=False, result_action="return_value")
         return result if isinstance(result, int) and not isinstance(result, bool) else 0
     except KeyboardInterrupt:
-        _say("interrupted: what was finished is kept; run the same command again to go on.")
+        _say("interrupted: what was stored is kept (a run that had not ended is marked incomplete); run the same command again.")
         return 130
     except BrokenPipeError:
         # The reader of our output has gone; nothing is left to say to it, at exit neither.

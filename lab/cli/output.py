@@ -13,7 +13,7 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", numeric: Sequence[bool] = ()) -> None:
-    """A table, or tab-separated lines where stdout is no terminal is asked to be wide: never cut."""
+    """A table; where stdout is no terminal it is wide, so that nothing is cut."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table

@@ -12,8 +12,9 @@ from lab.settings import Flag, IngestSettings, Settings
 
 def _help(flag: Flag) -> str:
     takes = f" ({', '.join(flag.choices)})" if flag.choices else f" ({flag.type}{flag.range})"
+    unit = f" {flag.unit}" if flag.unit else ""
     off = f", off: {flag.off}" if flag.off is not None else ""
-    return f"{flag.meaning}{takes}; default: {flag.default}{off}"
+    return f"{flag.meaning}{takes}; default: {flag.default}{unit}{off}"
 
 
 def _options(cls: type[Settings] | type[IngestSettings], name: str, title: str) -> Any:

@@ -16,6 +16,7 @@ from lab.settings import IngestSettings
 CountTokens = Callable[[str], int]
 Span = tuple[int, int]
 _LIMIT_WITHOUT_TOKENIZER = 256
+INDEXED = 60_000  # characters; more could exceed the megabyte that Postgres' text search takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,8 @@ def context_line(title: str, path: Sequence[str]) -> str:
 
 
 def body(chunk: Chunk, settings: IngestSettings) -> str:
-    """What is embedded and indexed of a chunk."""
-    return f"{chunk.context}\n{chunk.text}" if settings.context == "on" and chunk.context else chunk.text
+    """What is embedded and indexed of a chunk: its context and text, at most `INDEXED` characters."""
+    return (f"{chunk.context}\n{chunk.text}" if settings.context == "on" and chunk.context else chunk.text)[:INDEXED]
 
 
 # ── fixed and paragraph ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -73,9 +73,9 @@ class _Work:
     known: dict[str, documents.FileRow]
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("indexed", "unchanged", "replaced", "missing", "retired", "refused"), 0))
     refused: list[tuple[str, str]] = field(default_factory=list)
+    unrecorded: list[tuple[str, str, str, int]] = field(default_factory=list)  # refused before the collection was made: source, root, reason, size
     seen: set[str] = field(default_factory=set)
     back: list[str] = field(default_factory=list)
-    deleted: int = 0
     embedded: int = 0
     over_limit: int = 0
     changed: bool = False
@@ -85,7 +85,7 @@ class _Work:
 class _File:
     source: str
     path: Path
-    root: Path
+    root: str  # a folder, or the name under which a shipped set is known
 
 
 def ingest(
@@ -98,11 +98,14 @@ def ingest(
     language: str = "english",
     format: str = "auto",
     prune: bool = False,
+    root: str | None = None,
     **flags: str | int,
 ) -> IngestReport:
     """Reads files and folders into a collection, and returns what became of each file.
 
-    `flags` are ingest flags (`chunker="fixed"`). A collection keeps the flags it was made with: other ones raise UsageError, as do a path that
+    Trust tiers come from `authority_file`, else from source_authority.json in the first folder named that has one, else they stay as they were: a
+    collection has one set of rules, the last given. `root` names the one folder given by something else than its path, so that the same documents in
+    another place (a shipped set, checked out or installed) are the same files. `flags` are ingest flags (`chunker="fixed"`). A collection keeps the flags it was made with: other ones raise UsageError, as do a path that
     does not exist and an unknown flag; nothing readable at all raises CannotJudge, with nothing written.
     """
     if store is None:
@@ -116,6 +119,7 @@ def ingest(
                 language=language,
                 format=format,
                 prune=prune,
+                root=root,
                 **flags,
             )
     start = time.monotonic()
@@ -131,7 +135,7 @@ def ingest(
     words = {name: str(value) for name, value in flags.items()}
     with collections.locked(store, collection):
         work = _begin(store, collection, settings, words, authority_file, listed, language)
-        files = list(_listed(listed, work.known)) if format == "auto" else []
+        files = list(_listed(listed, work.known, root)) if format == "auto" else []
         if format == "auto":
             _ingest_files(work, files)
         else:
@@ -139,7 +143,7 @@ def ingest(
                 _ingest_records(work, path / "corpus.jsonl" if path.is_dir() else path)
         if work.collection is None:
             raise _nothing(listed, work)
-        missing = _vanished(work, listed, prune)
+        missing = _vanished(work, listed, prune, format, root)
         return _finish(work, missing, time.monotonic() - start)
 
 
@@ -170,7 +174,7 @@ def _begin(
         settings=wanted,
         language=existing.language if existing else language,
         model=model,
-        rules=_rules(authority_file, paths),
+        rules=_rules(authority_file, paths) or (dict(existing.authority) if existing else None),
         collection=existing,
         known=documents.ledger(store, existing) if existing else {},
     )
@@ -196,19 +200,21 @@ def _nothing(paths: Sequence[Path], work: _Work) -> CannotJudge:
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _listed(paths: Sequence[Path], known: Mapping[str, documents.FileRow]) -> Iterator[_File]:
+def _listed(paths: Sequence[Path], known: Mapping[str, documents.FileRow], label: str | None) -> Iterator[_File]:
     """Every file under the paths, sorted by source. A single file keeps the root under which it was ingested before."""
     found: dict[str, _File] = {}
     for path in paths:
-        absolute = path.absolute()
+        absolute = path.resolve()
         if path.is_dir():
-            members = [_File(p.relative_to(absolute).as_posix(), p, absolute) for p in sorted(absolute.rglob("*")) if p.is_file()]
+            members = [_File(p.relative_to(absolute).as_posix(), p, label or str(absolute)) for p in sorted(absolute.rglob("*")) if p.is_file()]
         else:
             root = next((Path(row.root) for row in known.values() if absolute == Path(row.root) / row.source), absolute.parent)
-            members = [_File(absolute.relative_to(root).as_posix(), absolute, root)]
+            members = [_File(absolute.relative_to(root).as_posix(), absolute, str(root))]
         for file in members:
             relative = Path(file.source)
             if any(part.startswith(".") for part in relative.parts) or file.path.name == authority.FILE:
+                continue
+            if not _sayable(file.source):
                 continue
             other = found.get(file.source)
             if other is not None and other.path != file.path:
@@ -216,12 +222,22 @@ def _listed(paths: Sequence[Path], known: Mapping[str, documents.FileRow]) -> It
                     f"{file.source} exists under {other.root} and under {file.root}: ingest them into two collections, or from their common parent."
                 )
             row = known.get(file.source)
-            if row is not None and row.status != "retired" and Path(row.root) / row.source != file.path and (Path(row.root) / row.source).exists():
+            if row is not None and row.status in {"indexed", "missing"} and row.root != file.root and (Path(row.root) / row.source).exists():
                 raise UsageError(
                     f"{file.source} was ingested from {row.root} and is now named under {file.root}: use another collection, or the first folder."
                 )
             found[file.source] = file
     yield from sorted(found.values(), key=lambda file: file.source)
+
+
+def _sayable(source: str) -> bool:
+    """Whether a file name is text; one that is not is named on the side, since the store could not hold it."""
+    try:
+        source.encode("utf-8")
+    except UnicodeEncodeError:
+        say(f"refused {source.encode('utf-8', 'backslashreplace').decode()}: name: the file's name is not UTF-8")
+        return False
+    return True
 
 
 def _ingest_files(work: _Work, files: Sequence[_File]) -> None:
@@ -274,24 +290,23 @@ def _read(work: _Work, file: _File) -> documents.Load | None:
 def _refuse(work: _Work, source: str, root: str, reason: str, size: int) -> None:
     work.counts["refused"] += 1
     work.refused.append((source, reason))
-    if work.collection is not None:
-        gone = documents.refuse(work.store, work.collection, source, root, reason, size)
-        work.deleted += gone
-        work.changed = work.changed or gone > 0
+    if work.collection is None:
+        work.unrecorded.append((source, root, reason, size))
+    else:
+        work.changed = documents.refuse(work.store, work.collection, source, root, reason, size) > 0 or work.changed
 
 
 def _ingest_records(work: _Work, path: Path) -> None:
     """A BEIR corpus: every record is a document."""
     if not path.is_file():
         raise UsageError(f"{path} does not exist: --format beir takes a corpus.jsonl or the folder that holds it.")
-    root = str(path.absolute())
+    root = str(path.resolve())
+    beir.check(path)  # a line that is no record is found before anything is stored
     with Progress(f"ingest {work.name}", path.stat().st_size / 1000, "kB") as bar:
         window: list[documents.Load] = []
         sources: set[str] = set()
         held = 0
         for document, line in beir.records(path):
-            if document.source in work.seen:
-                raise UsageError(f"{path} holds the record {document.source!r} twice: keep one.")
             work.seen.add(document.source)
             digest = hashlib.sha256(line).digest()
             row = work.known.get(document.source)
@@ -317,9 +332,11 @@ def _ingest_records(work: _Work, path: Path) -> None:
 def _load(work: _Work, document: Document, root: str, digest: bytes, size: int) -> documents.Load:
     chunks = chunking.chunk(document, work.settings, work.model.count_tokens, work.model.limit)
     bodies = [chunking.body(c, work.settings) for c in chunks]
-    if work.model.limit is not None:
+    window = work.model.limit
+    for text in bodies:
         # A text of fewer characters than the window has tokens fits in any case.
-        work.over_limit += sum(len(b) > work.model.limit - 2 and work.model.count_tokens(b) + 2 > work.model.limit for b in bodies)
+        too_long = window is not None and len(text) > window - 2 and work.model.count_tokens(text) + 2 > window
+        work.over_limit += too_long or len(text) == chunking.INDEXED
     tier = authority.tier(work.rules, document.source) if work.rules else 0
     return documents.Load(document, root, digest, size, tier, chunks, bodies, [])
 
@@ -353,7 +370,7 @@ def _store(work: _Work, window: Sequence[documents.Load], bar: Progress, *, toge
         )
         at += len(load.bodies)
     store = documents.store_batch if together else documents.store_documents
-    work.deleted += store(work.store, work.collection, ready)
+    store(work.store, work.collection, ready)
     for load in ready:
         row = work.known.get(load.document.source)
         work.counts["replaced" if row is not None and row.content_hash is not None and row.status != "retired" else "indexed"] += 1
@@ -364,20 +381,26 @@ def _store(work: _Work, window: Sequence[documents.Load], bar: Progress, *, toge
 # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _vanished(work: _Work, paths: Sequence[Path], prune: bool) -> list[str]:
-    """Marks what the ledger knows under the named paths but is there no more; with `prune` it is retired."""
+def _vanished(work: _Work, paths: Sequence[Path], prune: bool, format: str, label: str | None) -> list[str]:
+    """Marks what the ledger knows under the named paths but is there no more; with `prune` it is retired.
+
+    Files count when their folder was named in a call that reads files, records when their corpus.jsonl was read in this call.
+    """
     assert work.collection is not None
-    named = [path.absolute() for path in paths]
-    named += [path.absolute() / "corpus.jsonl" for path in paths if path.is_dir()]
+    named = [path.resolve() for path in paths]
+    corpora = {str(path / "corpus.jsonl") if path.is_dir() else str(path) for path in named}
     gone = []
     for source, row in work.known.items():
         if source in work.seen or row.status in {"retired", "refused"}:
             continue
-        place = Path(row.root) / source
-        if any(place.is_relative_to(path) or Path(row.root) == path for path in named):
+        if row.format == "beir" or format == "beir":
+            under = row.format == format and row.root in corpora
+        else:
+            under = row.root == label or any((Path(row.root) / source).is_relative_to(path) for path in named)
+        if under:
             gone.append(source)
     if prune:
-        work.deleted += documents.mark(work.store, work.collection, gone, "retired", "the file is gone and --prune was given")
+        documents.mark(work.store, work.collection, gone, "retired", "the file is gone and --prune was given")
         work.counts["retired"] = len(gone)
         work.changed = work.changed or bool(gone)
         gone = []
@@ -391,20 +414,21 @@ def _vanished(work: _Work, paths: Sequence[Path], prune: bool) -> list[str]:
 def _finish(work: _Work, missing: Sequence[str], seconds: float) -> IngestReport:
     assert work.collection is not None
     collection = work.collection
-    for source, reason in work.refused:
-        if source not in work.known:
-            documents.refuse(work.store, collection, source, "", reason, 0)
+    for source, root, reason, size in work.unrecorded:
+        documents.refuse(work.store, collection, source, root, reason, size)
     if work.rules is not None and work.rules != collection.authority:
         sources = documents.ledger(work.store, collection)
         collections.set_authority(work.store, collection, work.rules, {source: authority.tier(work.rules, source) for source in sources})
-    if work.changed or not collection.link_digest:
+    now = collections.get(work.store, collection.name)  # what an interrupted call left undone counts too
+    if not now.link_digest:
         relink(work.store, collection)
     expected = {"chunks_tsv"} | ({"chunks_hnsw"} if collection.dim is not None else set()) | ({"chunks_bm25"} if work.store.bm25 else set())
     if set(collections.indexes(work.store, collection)) != expected:
         say(f"building the indexes of {collection.name} …")
         collections.build_indexes(work.store, collection)
-    elif work.changed:
-        collections.analyse(work.store, collection, reindex_bm25=work.deleted > 0 or collection.stale_rows > 0)
+    elif work.changed or now.stale_rows > 0:
+        collections.analyse(work.store, collection, reindex_bm25=now.stale_rows > 0)
+    documents.record_counts(work.store, collection)
     documents.set_corpus_digest(work.store, collection)
     sizes = collections.size(work.store, collection)
     return IngestReport(

@@ -29,10 +29,10 @@ _KINDS = {
 _NUMBER = r"(?:\d+(?:[.-]\d+)*[a-z]?|[A-Z](?:[.-]?\d+)*)(?![A-Za-z])(?:\(\w{1,4}\))*"
 _CITATION = re.compile(
     rf"(?P<kind>§§?|\b(?:{'|'.join(sorted((k for k in _KINDS if k[0].isalpha()), key=len, reverse=True))})\b\.?)\s*"
-    rf"(?P<first>{_NUMBER})(?P<more>(?:\s*(?:,|;|and|or|to|through|–|-|\band\b|\bor\b|, and|, or)\s+(?:(?:section|article|rule|clause|chapter)s?\s+)?{_NUMBER})*)",
+    rf"(?P<first>{_NUMBER})(?P<more>(?:(?:\s*[–—]\s*|\s*(?:,|;|and|or|to|through|-|\band\b|\bor\b|, and|, or)\s+)(?:(?:section|article|rule|clause|chapter)s?\s+)?{_NUMBER})*)",
     re.IGNORECASE,
 )
-_PART = re.compile(rf"(?P<join>,|;|and|or|to|through|–|-)?\s*(?:(?:section|article|rule|clause|chapter)s?\s+)?(?P<number>{_NUMBER})", re.IGNORECASE)
+_PART = re.compile(rf"(?P<join>,|;|and|or|to|through|–|—|-)?\s*(?:(?:section|article|rule|clause|chapter)s?\s+)?(?P<number>{_NUMBER})", re.IGNORECASE)
 # "Article 6 of Directive 95/46/EC", "section 4 of the Companies Act": somebody else's text.
 _EXTERNAL = re.compile(
     r"\s*(?:\([^)]*\)\s*)?(?:of|in|to|under)\s+(?:(?:the|that|this|said|its)\s+)?"
@@ -61,7 +61,12 @@ def find_citations(text: str) -> list[Mention]:
         previous = ""
         for part in _PART.finditer(text, match.start("first"), match.end()):
             number = _bare(part["number"])
-            if (part["join"] or "").lower() in {"to", "through", "–", "-"} and previous:
+            ends = re.fullmatch(r"(\d+)-(\d+)", number)
+            if ends and kind not in {"table", "annex", "appendix"}:  # "Articles 12-14" is a range, "Table 3-1" a number
+                found += [Mention(kind, n, match.group(), match.start(), match.end()) for n in (ends[1], *_range(ends[1], ends[2]), ends[2])]
+                previous = ends[2]
+                continue
+            if (part["join"] or "").lower() in {"to", "through", "–", "—", "-"} and previous:
                 for between in _range(previous, number):
                     found.append(Mention(kind, between, match.group(), match.start(), match.end()))
             found.append(Mention(kind, number, match.group(), match.start(), match.end()))
@@ -76,11 +81,12 @@ def _bare(number: str) -> str:
 
 def _range(first: str, last: str) -> list[str]:
     """What lies strictly between two numbers that differ in their last component (`4.2` to `4.5` → 4.3, 4.4)."""
-    head, _, a = first.rpartition(".")
-    head_last, _, b = last.rpartition(".")
+    sign = "-" if "-" in first else "."
+    head, _, a = first.rpartition(sign)
+    head_last, _, b = last.rpartition(sign)
     if head != head_last or not (a.isdigit() and b.isdigit()) or not 0 < int(b) - int(a) <= 200:
         return []
-    return [f"{head}.{n}" if head else str(n) for n in range(int(a) + 1, int(b))]
+    return [f"{head}{sign}{n}" if head else str(n) for n in range(int(a) + 1, int(b))]
 
 
 # ── definitions ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -50,7 +50,7 @@ def tokens(store: Store, embedder: Embedder) -> Callable[[Sequence[str]], Mappin
 
     def read(texts: Sequence[str]) -> Mapping[bytes, np.ndarray]:
         wanted = {text_hash(text): text for text in texts}
-        found = embeddings.cached_tokens(store, embedder.digest, sorted(wanted))
+        found = embeddings.cached_tokens(store, embedder.digest, sorted(wanted), embedder.dim or 0)
         missing = sorted(set(wanted) - set(found))
         if missing:
             arrays = embedder.token_vectors([wanted[key] for key in missing])

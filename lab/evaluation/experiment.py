@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lab.errors import UsageError
+from lab.errors import CannotJudge, UsageError
 from lab.evaluation.measures import DEFAULT, mean, parse
-from lab.evaluation.run import Run, execute, new_id
-from lab.gold.files import load_gold
+from lab.evaluation.run import Run, as_gold, execute, new_id
+from lab.gold.check import fit
 from lab.records import GoldSet
-from lab.retrieval.search import open_corpus
-from lab.settings import Settings, grid, named
+from lab.retrieval.search import check_runnable, open_corpus
+from lab.settings import Settings, clean_factors, grid, named
 from lab.store import runs as store_runs
 from lab.store.connect import Store, connect
 
@@ -124,7 +124,7 @@ def ablate(
     start = time.monotonic()
     base = named(settings) if isinstance(settings, str) else settings or Settings()
     fixed = {Settings.flag(name).name: str(value) for name, value in flags.items()}
-    words = {Settings.flag(name).name: [str(v) for v in values] for name, values in factors.items()}
+    words = clean_factors(factors)
     if not words:
         raise UsageError("an ablation needs at least one --factor, as in --factor defines=off,question.")
     both = sorted(set(fixed) & set(words))
@@ -132,16 +132,17 @@ def ablate(
         raise UsageError(f"{both[0]} is both a factor and held fixed: give it once.")
     wanted = [parse(m) for m in dict.fromkeys([*measures, PRIMARY])]
     corpus = open_corpus(store, collection)
-    loaded = gold if isinstance(gold, GoldSet) else load_gold(gold, split=split)
+    loaded = as_gold(gold, split)
     members = [({**fixed, **passed}, settings) for passed, settings in grid(words, base.with_words(fixed))]
+    for _, settings in members:
+        check_runnable(corpus, settings)
+    fit(corpus.store, corpus.collection, loaded)
     experiment_id = new_id("e")
     store_runs.begin_experiment(store, experiment_id, collection, loaded.name, loaded.digest, words, command)
-    done = execute(corpus, loaded, members, measures=wanted, split=split or "all", experiment_id=experiment_id)
+    done = execute(corpus, loaded, members, measures=wanted, experiment_id=experiment_id)
     store_runs.finish_experiment(store, experiment_id)
-    order = [name for name in Settings.flags() if name in words]
-    ordered = {name: words[name] for name in order}
     return Experiment(
-        experiment_id, collection, loaded.name, loaded.digest, ordered, done, differences(ordered, done), inert(store, ordered, done),
+        experiment_id, collection, loaded.name, loaded.digest, words, done, differences(words, done), inert(store, words, done),
         time.monotonic() - start,
     )  # fmt: skip
 
@@ -149,6 +150,9 @@ def ablate(
 def load(store: Store, experiment_id: str) -> Experiment:
     """An experiment from what is recorded; raises UsageError for an unknown id."""
     rows = store_runs.experiment_runs(store, experiment_id)
+    unfinished = [row.run_id for row in rows if row.status == "incomplete"]
+    if unfinished:
+        raise CannotJudge(f"{len(unfinished)} of {len(rows)} runs of {experiment_id} are incomplete ({unfinished[0]} …): run the experiment again.")
     entry = store_runs.experiment(store, experiment_id)
     kinds = {q.question_id: q.kind for q in store_runs.questions(store, entry["gold_digest"])}
     tables: dict[str, dict[str, dict[str, float]]] = {row.run_id: {} for row in rows}

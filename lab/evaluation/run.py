@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from lab.corpus.twins import near_classes
-from lab.errors import CannotJudge
+from lab.errors import CannotJudge, LabError, ServerError, UsageError
 from lab.evaluation import environment
 from lab.evaluation.coverage import Target, credit, targets
 from lab.evaluation.measures import DEFAULT, Measure, Ranking, mean, parse, score_all
-from lab.gold.check import fit
-from lab.gold.files import load_gold
+from lab.gold.check import Fitted, fit
+from lab.gold.files import load_gold, only
 from lab.models.embedders import embedder
 from lab.progress import Progress, say
-from lab.records import GoldSet, Hit, Judgment, Question, SearchResult
+from lab.records import ArmList, Diagnostic, GoldSet, Hit, Judgment, Ledger, Question, SearchResult
 from lab.retrieval.context import Corpus
-from lab.retrieval.search import Shared, open_corpus, question_vectors, rank
+from lab.retrieval.search import Shared, check_runnable, open_corpus, question_vectors, rank
 from lab.settings import Settings, named
 from lab.store import documents, runs
 from lab.store.connect import Store, connect
@@ -87,7 +87,7 @@ class _Member:
     by_question: dict[str, dict[str, float]] = field(default_factory=dict)
     rankings: dict[str, SearchResult] = field(default_factory=dict)
     notes: dict[str, int] = field(default_factory=dict)
-    engines: dict[str, dict[str, int]] = field(default_factory=dict)
+    engines: dict[str, dict[str, Any]] = field(default_factory=dict)
     server: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -115,8 +115,13 @@ def run(
     chosen = base.with_words(words)
     wanted = [parse(m) for m in measures]
     corpus = open_corpus(store, collection)
-    loaded = gold if isinstance(gold, GoldSet) else load_gold(gold, split=split)
-    return execute(corpus, loaded, [(words, chosen)], measures=wanted, split=split or "all")[0]
+    return execute(corpus, as_gold(gold, split), [(words, chosen)], measures=wanted)[0]
+
+
+def as_gold(gold: str | GoldSet, split: str | None) -> GoldSet:
+    """The gold set that is meant, with only the questions of `split` if one is named."""
+    loaded = gold if isinstance(gold, GoldSet) else load_gold(gold)
+    return only(loaded, split) if split is not None else loaded
 
 
 def execute(
@@ -125,12 +130,18 @@ def execute(
     members: Sequence[tuple[Mapping[str, str], Settings]],
     *,
     measures: Sequence[Measure],
-    split: str,
     experiment_id: str | None = None,
 ) -> list[Run]:
-    """Executes all members, question by question, sharing what they have in common; one recorded run a member, in the order given."""
-    gold, adapted = fit(corpus.store, corpus.collection, gold)
-    for note in adapted:
+    """Executes all members, question by question, sharing what they have in common; one recorded run a member, in the order given.
+
+    A question whose search fails counts 0 and makes its run `degraded`; usage errors and a server that is gone end everything. Nothing is recorded
+    before it is known that the members can run and the gold set fits.
+    """
+    for _, settings in members:
+        check_runnable(corpus, settings)
+    fitted = fit(corpus.store, corpus.collection, gold)
+    gold = fitted.gold
+    for note in fitted.notes:
         say(note)
     judged = {j.question_id for j in gold.judgments}
     # Unanswerable questions enter abstention measures only, and none of these measures is one.
@@ -144,17 +155,24 @@ def execute(
         by_question.setdefault(judgment.question_id, []).append(judgment)
     wanted = {q.question_id: targets(by_question[q.question_id], spots) for q in asked}
     runs.record_questions(corpus.store, gold.digest, gold.questions)
-    working = [_begin(corpus, gold, passed, settings, split, experiment_id, unjudged) for passed, settings in members]
+    surroundings = environment.describe(corpus.store)
+    working = [_begin(corpus, gold, passed, settings, surroundings, experiment_id, unjudged) for passed, settings in members]
     vectors: list[np.ndarray | None] = [None] * len(asked)
     if any(settings.dense_arm != "none" for _, settings in members):
         vectors = question_vectors(corpus, [q.text for q in asked])
     _search(corpus, asked, vectors, working)
-    near = _near(corpus, working, measures)
-    return [_finish(corpus, gold, member, asked, wanted, near, measures, adapted) for member in working]
+    near = _near(corpus, measures)
+    return [_finish(corpus, gold, member, asked, wanted, near, measures, fitted) for member in working]
 
 
 def _begin(
-    corpus: Corpus, gold: GoldSet, passed: Mapping[str, str], settings: Settings, split: str, experiment_id: str | None, unjudged: Sequence[str]
+    corpus: Corpus,
+    gold: GoldSet,
+    passed: Mapping[str, str],
+    settings: Settings,
+    surroundings: Mapping[str, Any],
+    experiment_id: str | None,
+    unjudged: Sequence[str],
 ) -> _Member:
     c = corpus.collection
     run_id = new_id("r")
@@ -166,7 +184,7 @@ def _begin(
             collection=c.name,
             gold=gold.name,
             gold_digest=gold.digest,
-            split=split,
+            split=str(gold.metadata.get("split", "all")),
             settings=settings.as_dict(),
             settings_digest=settings.digest,
             passed=passed,
@@ -176,7 +194,7 @@ def _begin(
                 "authority": dict(c.authority), "chunks": corpus.chunks, "without_vector": corpus.without_vector,
                 "reranker": settings.reranker, "reranker_digest": embedder(c.embedder).digest if settings.reranker == "maxsim" else None,
             },
-            environment=environment.describe(corpus.store),
+            environment=surroundings,
             seed=SEED,
             unjudged=unjudged,
         ),
@@ -185,8 +203,8 @@ def _begin(
 
 
 def new_id(prefix: str) -> str:
-    """`r20261130-141502-9f3a`: sorts by time, unique beyond it."""
-    return f"{prefix}{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    """`r20261130-141502-9f3a61c4`: sorts by time, unique beyond it."""
+    return f"{prefix}{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
 def _search(corpus: Corpus, asked: Sequence[Question], vectors: Sequence[np.ndarray | None], members: Sequence[_Member]) -> None:
@@ -195,25 +213,50 @@ def _search(corpus: Corpus, asked: Sequence[Question], vectors: Sequence[np.ndar
             shared = Shared(corpus, question.text, vector)
             for member in members:
                 start = time.perf_counter()
-                found = rank(shared, member.settings, texts=False)
+                try:
+                    found = rank(shared, member.settings, texts=False)
+                except (UsageError, CannotJudge, ServerError):
+                    raise
+                except LabError as error:
+                    found = _failed(question, member, error)
                 member.seconds += time.perf_counter() - start
                 member.rankings[question.question_id] = found
                 for note in found.ledger.notes:
                     member.notes[note] = member.notes.get(note, 0) + 1
-                for name, arm in found.arms.items():
-                    used = member.engines.setdefault(name, {})
-                    used[arm.engine] = used.get(arm.engine, 0) + 1
-                    member.server.update(arm.server)
+                for arm in found.arms.values():
+                    _count(member, arm)
                 bar.advance()
 
 
-def _near(corpus: Corpus, members: Sequence[_Member], measures: Sequence[Measure]) -> Mapping[str, str]:
-    """Chunk id → near class, over the passages that any member returned; empty when no measure needs it."""
+def _failed(question: Question, member: _Member, error: LabError) -> SearchResult:
+    """The empty result of a question whose search failed."""
+    member.failed.append(question.question_id)
+    note = f"failed: {error}"
+    return SearchResult(question.text, (), Diagnostic("search", str(error)), Ledger((), (), np.zeros((0, 0), dtype=np.int32), (note,)))
+
+
+def _count(member: _Member, arm: ArmList) -> None:
+    """Enters engine, rows asked and got, why the arm stopped, and the server's settings as read back."""
+    entry = member.engines.setdefault(arm.arm, {"engines": {}, "asked": arm.asked, "least_got": arm.got, "stopped": {}})
+    entry["engines"][arm.engine] = entry["engines"].get(arm.engine, 0) + 1
+    entry["stopped"][arm.stopped] = entry["stopped"].get(arm.stopped, 0) + 1
+    entry["least_got"] = min(entry["least_got"], arm.got)
+    member.server.update(arm.server)
+
+
+_near_known: dict[tuple[str, str, str, str], Mapping[str, str]] = {}
+
+
+def _near(corpus: Corpus, measures: Sequence[Measure]) -> Mapping[str, str]:
+    """Chunk id → near class over the whole collection, so that a run's classes do not depend on what else was run; empty when no measure needs it."""
     if not any(m.name == "distinct" for m in measures):
         return {}
-    seen = {r.chunk_id for member in members for found in member.rankings.values() for r in found.results}
-    passages = [p for p in documents.chunk_texts(corpus.store, corpus.collection) if p[0] in seen]
-    return near_classes(passages, documents.defined_terms(corpus.store, corpus.collection))
+    c = corpus.collection
+    key = (corpus.store.dsn, c.name, c.corpus_digest, c.link_digest)
+    if key not in _near_known:
+        _near_known.clear()  # one collection at a time is what a process works on
+        _near_known[key] = near_classes(documents.chunk_texts(corpus.store, c), documents.defined_terms(corpus.store, c))
+    return _near_known[key]
 
 
 def _finish(
@@ -224,7 +267,7 @@ def _finish(
     wanted: Mapping[str, Sequence[Target]],
     near: Mapping[str, str],
     measures: Sequence[Measure],
-    adapted: Sequence[str],
+    fitted: Fitted,
 ) -> Run:
     passages: dict[int, int] = {}  # chunk key → index into the list of passages
     listed: list[runs.Passage] = []
@@ -252,7 +295,7 @@ def _finish(
         values = score_all(measures, ranking)
         member.by_question[question.question_id] = values
         scores += [(question.question_id, name, value) for name, value in values.items()]
-        stages = found.ledger.columns
+        stages = found.ledger.columns or stages
         rows = [passage(hit) for hit in found.ledger.hits]
         ledger.append(runs.LedgerRow(question.question_id, rows, found.ledger.ranks.ravel().tolist(), found.ledger.seconds, found.ledger.notes))
         results += [
@@ -261,8 +304,8 @@ def _finish(
         ]
         for name, value in found.ledger.seconds.items():
             stage_seconds[name] = stage_seconds.get(name, 0.0) + value
-    notes = list(adapted) + [f"{note} ({times} questions)" for note, times in sorted(member.notes.items())] + _warnings(member)
-    status = "ok"
+    notes = list(fitted.notes) + [f"{note} ({times} questions)" for note, times in sorted(member.notes.items())] + _warnings(member)
+    status = "degraded" if member.failed or fitted.lost else "ok"
     means = {str(m): mean({q: v[str(m)] for q, v in member.by_question.items()}) for m in measures}
     runs.finish_run(
         corpus.store, member.run_id, status=status, questions=len(member.by_question), scores=scores, results=results, ledger=ledger,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.errors import CannotJudge
+from lab.gold.files import gold_digest
 from lab.records import GoldSet, Judgment
 from lab.store import documents
 from lab.store.collections import Collection
@@ -80,27 +81,37 @@ def relocate(gold: GoldSet, texts: Mapping[str, str]) -> tuple[GoldSet, list[Jud
     return replace(gold, judgments=tuple(kept)), lost
 
 
-def fit(store: Store, collection: Collection, gold: GoldSet) -> tuple[GoldSet, list[str]]:
-    """The gold set as it can be scored on this collection, and notes on what was left out; CannotJudge when it does not fit.
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A gold set as it can be scored on a collection; `lost` counts judgments that had to be left out."""
+
+    gold: GoldSet
+    lost: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def fit(store: Store, collection: Collection, gold: GoldSet) -> Fitted:
+    """The gold set as it can be scored on this collection; CannotJudge when it does not fit.
 
     A set whose documents change with the Python that carries them (it has a `made-for.json`) is relocated by its quotes: moved judgments go to their
-    new place, those that are gone are left out and named. Every other set must fit as it stands.
+    new place, those that are gone are left out and named, and the digest is that of what remains. Every other set must fit as it stands.
     """
     if not gold.metadata.get("relocate"):
         require(store, collection, gold)
-        return gold, []
+        return Fitted(gold)
     sources = sorted({j.source for j in gold.judgments})
     adapted, lost = relocate(gold, {source: text for source, _, text in documents.texts(store, collection, sources)})
     if not adapted.judgments:
         require(store, collection, gold)
     if adapted.judgments == gold.judgments:
-        return gold, []
-    moved = sum(a not in gold.judgments for a in adapted.judgments)
+        return Fitted(gold)
+    before = set(gold.judgments)
+    moved = sum(j not in before for j in adapted.judgments)
     notes = [f"gold set {gold.name!r} was made on other texts: {moved} judgments relocated by their quotes"] if moved else []
     if lost:
         named = _some(sorted({f"{j.question_id} in {j.source}" for j in lost}), 20)
         notes.append(f"{len(lost)} judgments of {gold.name!r} are gone from these texts and left out: {named}")
-    return adapted, notes
+    return Fitted(replace(adapted, digest=gold_digest(adapted.questions, adapted.judgments)), len(lost), tuple(notes))
 
 
 def require(store: Store, collection: Collection, gold: GoldSet) -> GoldCheck:

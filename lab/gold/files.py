@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lab.config import home
-from lab.errors import UsageError, unknown
-from lab.gold.splits import assign
+from lab.errors import CannotJudge, UsageError, unknown
+from lab.gold.splits import assign, largest_share
 from lab.records import GoldSet, Judgment, Question
 from lab.resources import folder
 from lab.text import digest
@@ -47,29 +48,51 @@ def locate(name: str | Path) -> Path:
     return sets[str(name)]
 
 
-def load_gold(name: str | Path, *, split: str | None = None) -> GoldSet:
+def load_gold(name: str | Path, *, split: str | None = None, split_by: str = "component") -> GoldSet:
     """The gold set of that name or path; with `split` only its questions. Raises UsageError naming the line that cannot be read.
 
-    Questions whose file names no split get ours: `dev` and `test`, half of the questions each, whole components together.
+    Questions whose file names no split get ours: `dev` and `test`, half of the questions each, whole components (questions that share a document or a
+    parent) together. Where one component holds more than 20 % of the questions the halves would not be comparable: asking for a split then raises
+    CannotJudge, unless `split_by` is "question".
     """
     path = locate(name)
     questions = _questions(path / "questions.jsonl")
     judgments = _judgments(path / "judgments.tsv", {q.question_id for q in questions})
-    questions = assign(questions, judgments)
-    value = digest(
+    digest = gold_digest(questions, judgments)
+    imported = any(q.split for q in questions)
+    share = largest_share(questions, judgments) if not imported else 0.0
+    questions = assign(questions, judgments, by=split_by)
+    metadata = {"path": str(path), "relocate": (path / "made-for.json").is_file(), "largest_component": share, "split_by": split_by}
+    gold = GoldSet(path.name, tuple(questions), tuple(judgments), digest, metadata)
+    return only(gold, split) if split is not None else gold
+
+
+def only(gold: GoldSet, split: str) -> GoldSet:
+    """The questions of one split, with their judgments."""
+    splits = sorted({q.split for q in gold.questions})
+    if split not in splits:
+        raise unknown("split", split, splits)
+    share, by = float(gold.metadata.get("largest_component", 0.0)), str(gold.metadata.get("split_by", "component"))
+    if share > 0.2 and by == "component":
+        raise CannotJudge(
+            f"{share:.0%} of the questions of {gold.name!r} hang together through shared documents, so no fair half exists: use --split-by question."
+        )
+    questions = tuple(q for q in gold.questions if q.split == split)
+    kept = {q.question_id for q in questions}
+    label = split if by == "component" else f"{split} by {by}"
+    return replace(
+        gold, questions=questions, judgments=tuple(j for j in gold.judgments if j.question_id in kept), metadata={**gold.metadata, "split": label}
+    )
+
+
+def gold_digest(questions: Sequence[Question], judgments: Sequence[Judgment]) -> str:
+    """Names the content of a gold set: 16 hex digits over questions and judgments in sorted order. Splits and how a question was made do not count."""
+    return digest(
         [
             sorted([q.question_id, q.text, q.kind, q.answerable] for q in questions),
             sorted([j.question_id, j.source, j.start, j.end, j.grade, j.quote] for j in judgments),
         ]
     )[:16]
-    if split is not None:
-        splits = sorted({q.split for q in questions})
-        if split not in splits:
-            raise unknown("split", split, splits)
-        questions = [q for q in questions if q.split == split]
-        kept = {q.question_id for q in questions}
-        judgments = [j for j in judgments if j.question_id in kept]
-    return GoldSet(path.name, tuple(questions), tuple(judgments), value, {"path": str(path), "relocate": (path / "made-for.json").is_file()})
 
 
 def save_gold(path: Path, questions: Iterable[Question], judgments: Iterable[Judgment], readme: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 from lab.config import home
@@ -14,11 +15,16 @@ from lab.progress import say
 from lab.records import Judgment, Question
 
 
-def import_beir(path: Path, name: str, split: str, to: Path | None = None) -> Path:
+def import_beir(path: Path, name: str, split: str, to: Path | None = None, *, replace: bool = False) -> Path:
     """A BEIR folder (`corpus.jsonl`, `queries.jsonl`, `qrels/<split>.tsv`) as a gold set: each relevant record is judged as a whole.
 
     A qrels score ≤ 0 is no judgment. Judged records without text cannot be returned by any search; they are left out and counted.
     """
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise UsageError(f"{name!r} cannot name a gold set: use letters, digits, dots, - and _.")
+    target = (to or home() / "gold") / name
+    if target.exists() and not replace:
+        raise UsageError(f"{target} exists: name another gold set behind --as, or say --replace.")
     for file in ("corpus.jsonl", "queries.jsonl"):
         if not (path / file).is_file():
             raise UsageError(f"{path / file} does not exist: a BEIR folder holds corpus.jsonl, queries.jsonl and qrels/*.tsv.")
@@ -39,22 +45,26 @@ def import_beir(path: Path, name: str, split: str, to: Path | None = None) -> Pa
     asked = {question for question, _ in grades}
     questions = []
     with (path / "queries.jsonl").open(encoding="utf-8") as handle:
-        for line in handle:
-            if line.strip():
+        for number, line in enumerate(handle, 1):
+            if not line.strip():
+                continue
+            try:
                 record = json.loads(line)
-                if str(record["_id"]) in asked:
-                    questions.append(Question(str(record["_id"]), str(record["text"]), split=split))
+                question = Question(beir.storable(str(record["_id"])), beir.storable(str(record["text"])), split=split)
+            except (ValueError, KeyError, TypeError):
+                raise UsageError(f"{path / 'queries.jsonl'} line {number} is no question: it needs the JSON keys _id and text.") from None
+            if question.question_id in asked:
+                questions.append(question)
     judgments, absent = [], 0
-    for (question, source), grade in grades.items():
+    for (question_id, source), grade in grades.items():
         if grade > 0 and texts.get(source, "").strip():
-            judgments.append(Judgment(question, source, 0, len(texts[source]), grade, texts[source]))
+            judgments.append(Judgment(question_id, source, 0, len(texts[source]), grade, texts[source]))
         elif grade > 0:
             absent += 1
     if absent:
         say(f"{absent} judgments name records that are absent or empty: they are left out.")
     if not judgments:
         raise UsageError(f"{qrels} holds no judgment of a record in corpus.jsonl: check the folder.")
-    target = (to or home() / "gold") / name
     save_gold(
         target, questions, judgments,
         f"# {name}\n\nImported from a BEIR folder, split `{split}`: {len(questions)} questions, {len(judgments)} judgments of whole records. "

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lab.errors import unknown
 from lab.records import Judgment, Question
 
 
@@ -40,14 +41,17 @@ def components(questions: Sequence[Question], judgments: Sequence[Judgment]) -> 
     return sorted(found, key=lambda group: hashlib.sha256(group[0].encode()).hexdigest())
 
 
-def assign(questions: Sequence[Question], judgments: Sequence[Judgment]) -> list[Question]:
-    """The questions with a split each. Those that name one keep it; if none does, components go in hash order to the smaller split."""
+def assign(questions: Sequence[Question], judgments: Sequence[Judgment], *, by: str = "component") -> list[Question]:
+    """The questions with a split each. Those that name one keep it; if none does, components (`by` "question": single questions) go in hash order to the
+    smaller split. UsageError for another `by`."""
+    if by not in {"component", "question"}:
+        raise unknown("way to split", by, ["component", "question"])
     if any(question.split for question in questions):
         return [question if question.split else replace(question, split="none") for question in questions]
     answerable = {question.question_id for question in questions if question.answerable}
     sizes = {"dev": [0, 0], "test": [0, 0]}  # answerable and unanswerable questions apart: both halves need both
     split_of: dict[str, str] = {}
-    for group in components(questions, judgments):
+    for group in components(questions, judgments if by == "component" else ()):
         kind = 0 if group[0] in answerable else 1
         chosen = min(("dev", "test"), key=lambda name: (sizes[name][kind], name))
         sizes[chosen][kind] += len(group)

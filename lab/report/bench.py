@@ -15,6 +15,7 @@ from lab.gold.documents import write_documents
 from lab.gold.files import load_gold
 from lab.progress import Progress, say
 from lab.records import Chunk, Document
+from lab.report.demo import ROOT
 from lab.resources import folder
 from lab.retrieval.search import Shared, open_corpus, question_vectors, rank
 from lab.settings import IngestSettings, Settings
@@ -71,7 +72,7 @@ def _collection(store: Store) -> None:
     if collections.find(store, "bench_search") is not None:
         return
     handbook = write_documents(str(folder("gold") / "handbook"))[0]
-    ingest(handbook, "handbook", store=store)
+    ingest(handbook, "handbook", store=store, root=ROOT)
     source = collections.get(store, "handbook")
     parts = [text for _, _, text in documents.chunk_texts(store, source)]
     sentences = [sentence.strip() for text in parts for sentence in text.split(". ") if len(sentence) > 30]

@@ -16,6 +16,7 @@ from lab.store import collections
 from lab.store.connect import Store
 
 COLLECTION = "handbook"
+ROOT = "shipped:handbook"  # the same documents wherever the lab is installed
 FACTORS = {"authority_weight": ["0", "0.08"], "defines": ["off", "question"], "dense": ["none", "hnsw"]}
 
 
@@ -24,7 +25,7 @@ def demo(store: Store, *, to: Path | None = None, command: str = "lab demo") -> 
     vectors come from the cache. Raises CannotJudge when a quote of the gold set does not stand where it should."""
     documents, _ = write_documents(str(folder("gold") / COLLECTION))
     say("1/4 ingest the handbook (the first time it is embedded: about half a minute)")
-    report = ingest(documents, COLLECTION, store=store)
+    report = ingest(documents, COLLECTION, store=store, root=ROOT)
     say(f"    {report.chunks} chunks, {report.links['cites']} citations, {report.links['defines']} definitions; {report.embedded} texts embedded")
     gold = load_gold(folder("gold") / COLLECTION)
     say("2/4 check the gold set")

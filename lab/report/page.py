@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import json
 import os
 from pathlib import Path
@@ -101,9 +102,11 @@ def _facts(store: Store, experiment: Experiment) -> list[tuple[str, str]]:
         ("embedder", f"{inputs['embedder']}, {inputs['model_digest']}"),
         (
             "engines",
-            ", ".join(f"{arm} {'/'.join(sorted(used))}" for arm, used in sorted(runs.get_run(store, experiment.runs[-1].run_id).engines.items())),
+            ", ".join(
+                f"{arm} {'/'.join(sorted(used['engines']))}" for arm, used in sorted(runs.get_run(store, experiment.runs[-1].run_id).engines.items())
+            ),
         ),
         ("seed", str(row.seed)),
-        ("finished", f"{(row.finished_at or row.created_at):%Y-%m-%d %H:%M} UTC"),
+        ("finished", f"{(row.finished_at or row.created_at).astimezone(dt.UTC):%Y-%m-%d %H:%M} UTC"),
         ("runs", ", ".join(r.run_id for r in experiment.runs)),
     ]

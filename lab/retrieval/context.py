@@ -94,5 +94,6 @@ class Context:
     lookups: Lookups
     reranker: Reranker | None = None
     members: Mapping[bytes, list[Hit]] = field(default_factory=dict)  # classes with more than one member, their speaker first
+    similarities: Mapping[int, float] = field(default_factory=dict)  # cosines of the dense arm by chunk key
     arm_weight: float = 0.0  # Σ of the weights of the arms that are on and did not abstain
     notes: list[str] = field(default_factory=list)

@@ -30,13 +30,15 @@ def links(context: Context, candidates: list[Candidate]) -> list[Candidate]:
     wanted = _definitions(context, candidates) if s.defines != "off" else []
     if s.cites != "off" and s.link_parents > 0:
         wanted += _citations(context, candidates)
-    return _place(context, candidates, wanted)
+    # Own terms first, then what the best parent brings, in the order of its text.
+    return _place(context, candidates, sorted(wanted, key=lambda want: want.parent))
 
 
 def _definitions(context: Context, candidates: list[Candidate]) -> list[_Wanted]:
     """Definitions of the question's own terms, then (`always`) of terms that the top hits use."""
     s, lookups = context.settings, context.lookups
     rows = lookups.defined(candidate_terms(context.question))
+    named = {term for term, _, _ in rows}
     own = asks_for_meaning(context.question, list(dict.fromkeys(term for term, _, _ in rows)))
     wanted = []
     for term in own:
@@ -52,6 +54,8 @@ def _definitions(context: Context, candidates: list[Candidate]) -> list[_Wanted]
         for term, label, hit in lookups.defined(used):
             if hit.key == parent.key:
                 continue
+            if term not in hubs and term in named:
+                hubs[term] = False  # a term that the question names is exempt
             if term not in hubs:
                 hubs[term] = lookups.term_users(label, s.link_hub_max + 1) > s.link_hub_max
                 if hubs[term]:
@@ -94,9 +98,8 @@ def _place(context: Context, candidates: list[Candidate], wanted: list[_Wanted])
             moved.add(at)
             linked = replace(candidates[at], relevance=relevance, linked_by=want.why)
         else:
-            members = context.members.get(want.hit.class_id, ())
-            copies = tuple(m.key for m in members if m.key != want.hit.key)
-            linked = Candidate(want.hit, parent.score, relevance, None, {}, copies, want.why)
+            hit, copies = _speaker(context, want.hit)
+            linked = Candidate(hit, parent.score, relevance, None, {}, copies, want.why)
         entered.add(want.hit.class_id)
         inserts.setdefault(want.parent, []).append(linked)
     out = list(inserts.get(-1, ()))
@@ -105,3 +108,11 @@ def _place(context: Context, candidates: list[Candidate], wanted: list[_Wanted])
             out.append(candidate)
         out.extend(inserts.get(index, ()))
     return out
+
+
+def _speaker(context: Context, hit: Hit) -> tuple[Hit, tuple[int, ...]]:
+    """The copy that speaks for a linked passage, as dedup chooses it, and the keys of the others."""
+    if context.settings.dedup == "off" or not hit.has_twins:
+        return hit, ()
+    members = context.corpus.members([hit.class_id]).get(hit.class_id, [hit])
+    return members[0], tuple(m.key for m in members[1:])

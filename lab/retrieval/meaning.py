@@ -9,17 +9,24 @@ from lab.text import ngrams
 
 # Words that ask for a meaning wherever they stand.
 _STRONG = re.compile(
-    r"\bmean(?:s|t|ing|ings)?\b|\bdefin(?:e|es|ed|ition|itions)\b|\b(?:counts?|counted|qualif(?:y|ies)|classed|regarded|considered|treated|understood|known|described)\s+as\b"
-    r"|\brefers?\s+to\b|\bstands?\s+for\b|\b(?:term|word|expression|phrase|jargon|wording)\b|\bis\s+(?:it|that|this)\s+called\b|\bby\s+['\"“‘]"
-    r"|\bsame\s+(?:thing\s+)?as\b|\bdifference\s+between\b|\bdiffers?\s+from\b|\bconsidered\b|\bexplain\b|\bunderst(?:and|ood)\b|\bsort\s+of\s+(?:thing|a)\b"
-    r"|\bwhen\s+(?:is|are|does|do|can|may)\b|\bwhat\s+makes\b|\bwhat\s+exactly\b|\bwhat\s+on\s+earth\b",
+    r"\bmean(?:s|t|ing|ings)?\b|\bdefin(?:e|es|ed|ition|itions)\b"
+    r"|\b(?:counts?|counted|qualif(?:y|ies)|classed|regarded|considered|treated|understood|known|described)\s+as\b"
+    r"|\brefers?\s+to\b|\bstands?\s+for\b|\b(?:term|word|expression|phrase|jargon)\b|\bsame\s+(?:thing\s+)?as\b|\bdifference\s+between\b|\bdiffers?\s+from\b",
     re.IGNORECASE,
 )
-# "What is a cold permit?": weak, since "what is the set pressure of …" asks for something else; so the term must follow at once.
+# "What is a cold permit?", "explain quiet hour": weak, since "what is the set pressure of …" asks for something else; so the term must follow at once
+# and nothing but a preposition, a comma or the end may follow the term.
 _WEAK = re.compile(
-    r"\b(?:what|who)(?:['’]s|\s+is|\s+are|\s+was|\s+were)\s+(?:an?\s+|the\s+|our\s+|your\s+|these\s+|those\s+|this\s+|that\s+|meant\s+by\s+|a\s+so-called\s+)?",
+    r"\b(?:what|who)(?:\s+(?:exactly|on\s+earth|actually|really))?(?:['’]s|\s+is|\s+are|\s+was|\s+were)\s+(?:exactly\s+)?|\bexplain\s+|\bwhat\s+(?:sort|kind)\s+of\s+thing\s+is\s+",
     re.IGNORECASE,
 )
+_DETERMINER = re.compile(r"(?:(?:an?|the|our|your|these|those|this|that|so-called|called)\s+|[\"'“‘«*`]+)*", re.IGNORECASE)
+_AFTER = re.compile(
+    r"[\"'”’»*`]*\s*(?:$|[?.,;:!()–—-]|(?:in|at|on|for|under|here|around|exactly|please|and|or|when|if|as|to|from|by|with|within|supposed|actually)\b)",
+    re.IGNORECASE,
+)
+# "When is a line proved empty?", "what makes a lift a heavy lift": the term must be the last word said.
+_STATE = re.compile(r"^\W*(?:when|what\s+makes|is\s+it|is\s+this|is\s+that)\b", re.IGNORECASE)
 _LONGEST = 6
 
 
@@ -55,11 +62,17 @@ def asks_for_meaning(question: str, terms: list[str]) -> list[str]:
         kept.append(term)
     if _STRONG.search(question):
         return kept
-    after = {" ".join(ngram.split()) for match in _WEAK.finditer(question) for ngram in _leading(question[match.end() :])}
-    bare = ngrams(question, 1)
-    return [term for term in kept if term in after or len(bare) <= term.count(" ") + 2]
-
-
-def _leading(text: str) -> list[str]:
-    """Runs of 1 to 6 words at the start of a text, as term keys."""
-    return [term for term, at in ngrams(text, _LONGEST).items() if at == 0]
+    spans = [(match.start(), match.end()) for match in re.finditer(r"[^\W_]+(?:['’][^\W_]+)?", question)]
+    asked = []
+    for term in kept:
+        first = positions[term]
+        start, end = spans[first][0], spans[first + term.count(" ")][1]
+        alone = len(spans) <= term.count(" ") + 2
+        follows = any(
+            match.end() <= start and _DETERMINER.fullmatch(question, match.end(), start) and _AFTER.match(question, end)
+            for match in _WEAK.finditer(question)
+        )
+        last = bool(_STATE.match(question)) and not re.search(r"\w", question[end:])
+        if alone or follows or last:
+            asked.append(term)
+    return asked

@@ -41,6 +41,8 @@ def search(
     if not isinstance(collection, Corpus):
         assert store is not None
         collection = open_corpus(store, collection)
+    check_runnable(collection, chosen)
+    question = queries.sanitise(question)
     with collection.store.held():
         vector = question_vectors(collection, [question])[0] if chosen.dense_arm != "none" else None
         return rank(Shared(collection, question, vector), chosen)
@@ -49,14 +51,28 @@ def search(
 def open_corpus(store: Store, name: str) -> Corpus:
     """The collection with what search looks up once."""
     collection = collections.get(store, name)
-    counts = documents.counts(store, collection)
-    return Corpus(store, collection, counts["chunks"], counts["without_vector"])
+    if collection.chunks == 0:  # nothing was finished: an ingest goes on, or was stopped
+        counts = documents.counts(store, collection)
+        return Corpus(store, collection, counts["chunks"], counts["without_vector"])
+    return Corpus(store, collection, collection.chunks, collection.without_vector)
+
+
+def check_runnable(corpus: Corpus, settings: Settings) -> None:
+    """Raises UsageError when a collection cannot be searched with these settings: before anything is recorded."""
+    name = corpus.collection.name
+    if corpus.collection.dim is None:
+        if settings.dense_arm != "none":
+            raise UsageError(f"collection {name!r} was ingested with --embedder none: search it with --dense none.")
+        if settings.mmr_lambda != 1.0:
+            raise UsageError(f"--mmr-lambda below 1 compares vectors, but {name!r} was ingested with --embedder none: ingest with minilm.")
+        if settings.reranker == "maxsim":
+            raise UsageError(f"--reranker maxsim compares token vectors, but {name!r} was ingested with --embedder none: ingest with minilm.")
+    if settings.lexical_arm == "bm25" and not corpus.store.bm25:
+        raise UsageError("this server has no pg_textsearch, which --lexical bm25 needs: use --lexical ts_rank, or the embedded server.")
 
 
 def question_vectors(corpus: Corpus, questions: Sequence[str]) -> list[np.ndarray | None]:
-    """One float16 vector `(dim,)` a question through the cache; None where the model maps it to zero. UsageError for embedder none."""
-    if corpus.collection.dim is None:
-        raise UsageError(f"collection {corpus.collection.name!r} was ingested with --embedder none: search it with --dense none.")
+    """One float16 vector `(dim,)` a question through the cache; None where the model maps it to zero."""
     return vectors.embed(corpus.store, embedder(corpus.collection.embedder), [queries.sanitise(q) for q in questions])[0]
 
 
@@ -126,9 +142,15 @@ def rank(shared: Shared, settings: Settings, *, texts: bool = True) -> SearchRes
     members = shared.members(settings, arms)
     weights = {"dense": settings.dense_weight, "lexical": settings.lexical_weight}
     context = Context(
-        question, settings, corpus, shared.lookups, reranker(corpus, settings), members,
+        question,
+        settings,
+        corpus,
+        shared.lookups,
+        reranker(corpus, settings),
+        members,
+        {hit.key: hit.score for hit in arms["dense"].hits} if "dense" in arms else {},
         sum(weights[name] for name, arm in arms.items() if arm.stopped != "abstained"),
-    )  # fmt: skip
+    )
     context.notes += [f"{name} arm abstained: {arm.abstained}" for name, arm in arms.items() if arm.abstained]
     key: tuple[Any, ...] = (*(arm_key(settings, name) for name in ARMS), settings.reaching("fuse"))
     lists: list[tuple[str, list[Candidate]]] = []
@@ -158,8 +180,6 @@ def reranker(corpus: Corpus, settings: Settings) -> Reranker | None:
     """The reranker that the settings name; weights load on first use."""
     if settings.reranker == "none":
         return None
-    if corpus.collection.dim is None:
-        raise UsageError("--reranker maxsim compares token vectors, but this collection was ingested with --embedder none: ingest with minilm.")
     return MaxSim(embedder(corpus.collection.embedder), vectors.tokens(corpus.store, embedder(corpus.collection.embedder)))
 
 
@@ -168,7 +188,8 @@ def _results(corpus: Corpus, final: Sequence[Candidate], members: Mapping[bytes,
     out = []
     for place, c in enumerate(final, 1):
         text, context, _ = stored.get(c.key, ("", "", ""))
-        copies = tuple(m.chunk_id for m in members.get(c.hit.class_id, ()) if m.key in c.copies)
+        known = members.get(c.hit.class_id) or corpus.twins.get(c.hit.class_id) or []
+        copies = tuple(m.chunk_id for m in known if m.key in c.copies)
         out.append(
             Result(
                 place,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lab.errors import LabError, UsageError
+from lab.errors import LabError
 from lab.records import Candidate
 from lab.retrieval.context import Context
 from lab.retrieval.links import links
@@ -66,7 +66,9 @@ def dedup(context: Context, candidates: list[Candidate]) -> list[Candidate]:
         if members:
             speaker = members[0]
             hit = replace(speaker, score=candidate.hit.score)
-            candidate = replace(candidate, hit=hit, copies=tuple(m.key for m in members if m.key != speaker.key))
+            copies = tuple(m.key for m in members if m.key != speaker.key)
+            # Copies differ in context, so in vector: the cosine shown is that of the copy shown, where the dense arm saw it.
+            candidate = replace(candidate, hit=hit, copies=copies, similarity=context.similarities.get(speaker.key))
         out.append(candidate)
     return out
 
@@ -97,14 +99,12 @@ def mmr(context: Context, candidates: list[Candidate]) -> list[Candidate]:
     s = context.settings
     if s.mmr_lambda == 1.0:
         return list(candidates)
-    if context.corpus.collection.dim is None:
-        raise UsageError("--mmr-lambda below 1 compares vectors, but this collection was ingested with --embedder none: ingest with minilm.")
     pool, tail = candidates[: s.mmr_pool], candidates[s.mmr_pool :]
     if len(pool) < 2:
         return list(candidates)
     relevance = _scaled([c.relevance for c in pool], s.rrf_k)
     stored = context.lookups.vectors([c.key for c in pool])
-    matrix = np.zeros((len(pool), context.corpus.collection.dim), dtype=np.float64)
+    matrix = np.zeros((len(pool), context.corpus.collection.dim or 1), dtype=np.float64)
     for row, candidate in enumerate(pool):
         vector = stored.get(candidate.key)
         if vector is not None:

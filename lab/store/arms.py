@@ -11,7 +11,7 @@ import numpy as np
 import psycopg
 from pgvector import HalfVector
 
-from lab.errors import ServerError, UsageError
+from lab.errors import ServerError
 from lab.records import ArmList, Hit
 from lab.store.collections import Collection
 from lab.store.connect import Connection, Store
@@ -23,7 +23,7 @@ Fetch = Callable[[int], list[Hit]]
 
 
 def sanitise(question: str) -> str:
-    """The question as Postgres can take it: NUL becomes a space, a lone surrogate the replacement character; at most 100,000 characters."""
+    """The question as Postgres and every output can take it: NUL becomes a space, a lone surrogate `?`; at most 100,000 characters."""
     return question[:100_000].replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
 
 
@@ -49,8 +49,6 @@ def dense(
 
 def lexical(store: Store, collection: Collection, question: str, *, ranker: str, mode: str, candidates: int, by_class: bool) -> ArmList:
     """The lexical arm. A question of stop words only abstains."""
-    if ranker == "bm25" and not store.bm25:
-        raise UsageError("this server has no pg_textsearch, which --lexical bm25 needs: use --lexical ts_rank, or the embedded server.")
     text = sanitise(question)
     start = time.perf_counter()
     from_index = ranker == "bm25" and mode == "any"

@@ -37,6 +37,8 @@ class Collection:
     link_digest: str
     indexed_at: dt.datetime | None
     index_build: Mapping[str, Any]
+    chunks: int
+    without_vector: int
     stale_rows: int
 
     @property
@@ -59,7 +61,7 @@ def check_name(name: str) -> str:
     return name
 
 
-_COLUMNS = "name, ingest, embedder, model_digest, dim, language, authority, corpus_digest, link_digest, indexed_at, index_build, stale_rows"
+_COLUMNS = "name, ingest, embedder, model_digest, dim, language, authority, corpus_digest, link_digest, indexed_at, index_build, chunks, without_vector, stale_rows"
 
 
 def _collection(row: tuple[Any, ...]) -> Collection:
@@ -86,6 +88,9 @@ def all_collections(store: Store) -> list[Collection]:
 def create(store: Store, name: str, ingest: IngestSettings, *, embedder: str, model_digest: str, dim: int | None, language: str) -> Collection:
     """Creates the schema and the row, in one transaction."""
     check_name(name)
+    known = [str(row[0]) for row in store.rows("select cfgname from pg_ts_config order by 1")]
+    if language not in known:
+        raise unknown("language", language, known, mend=f"known: {', '.join(known)}.")
     with store.connection() as connection:
         connection.execute(
             "insert into lab.collections (name, ingest, embedder, model_digest, dim, language) values (%s, %s, %s, %s, %s, %s)",

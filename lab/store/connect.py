@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,7 +14,7 @@ from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from lab.config import database_url
-from lab.errors import ServerError, redact
+from lab.errors import ServerError, UsageError, redact
 from lab.resources import folder
 from lab.store import embedded
 from lab.store.queries import source
@@ -111,6 +112,10 @@ def connect(url: str | None = None) -> Store:
     """Connects to `url`, else to the server that LAB_DATABASE_URL or lab.toml names, else to the embedded one, which it starts."""
     given = url or database_url()
     if given:
+        try:
+            psycopg.conninfo.conninfo_to_dict(given)
+        except psycopg.Error:
+            raise UsageError("LAB_DATABASE_URL is no connection string: it must look like postgresql://user@host:5432/database.") from None
         return Store(given)
     return Store(_embedded_database(embedded.dsn()))
 
@@ -119,7 +124,7 @@ def _embedded_database(dsn: str) -> str:
     """Creates the database of the embedded server on first use."""
     with _errors():
         parameters = psycopg.conninfo.conninfo_to_dict(dsn)
-        with psycopg.connect(dsn.replace(f"dbname={parameters['dbname']}", "dbname=postgres"), autocommit=True) as connection:
+        with psycopg.connect(psycopg.conninfo.make_conninfo(dsn, dbname="postgres"), autocommit=True) as connection:
             if not connection.execute("select from pg_database where datname = %s", [parameters["dbname"]]).fetchone():
                 with contextlib.suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
                     connection.execute(psycopg.sql.SQL("create database {}").format(psycopg.sql.Identifier(str(parameters["dbname"]))))
@@ -133,9 +138,19 @@ def _errors() -> Iterator[None]:
         yield
     except (psycopg.OperationalError, PoolTimeout) as error:
         first = (str(error).strip().splitlines() or ["no details"])[0]
-        raise ServerError(
-            f"the database server did not answer as expected ({redact(first)}): check LAB_DATABASE_URL, or run `lab status`."
-        ) from error
+        state = getattr(error, "sqlstate", None)
+        if state is None or state[:2] in {"08", "57", "28", "3D"}:  # no connection, shut down, login, no such database
+            raise ServerError(
+                f"the database server did not answer as expected ({_hidden(first)}): check LAB_DATABASE_URL, or run `lab status`."
+            ) from None
+        if state[:2] == "53":
+            raise ServerError(f"the database server is short of something ({redact(first)}): free disk or memory there.") from None
+        raise ServerError(f"the database server refused a statement ({redact(first)}).") from error
+
+
+def _hidden(message: str) -> str:
+    """A driver's message without what could be a piece of a password: one with an unescaped @ is taken for a part of the host."""
+    return re.sub(r"[^\s'\"(]*@", "", redact(message))
 
 
 def _prepare_database(connection: Connection) -> None:

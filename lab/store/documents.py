@@ -24,6 +24,7 @@ class FileRow:
 
     source: str
     root: str
+    format: str
     content_hash: bytes | None
     status: str
     reason: str | None
@@ -46,7 +47,7 @@ class Load:
 
 def ledger(store: Store, collection: Collection) -> dict[str, FileRow]:
     rows = store.rows(
-        sql.SQL("select source, root, content_hash, status, reason, authority from {}.files order by source").format(
+        sql.SQL("select source, root, format, content_hash, status, reason, authority from {}.files order by source").format(
             sql.Identifier(collection.schema)
         )
     )
@@ -107,9 +108,13 @@ def _replace_many(connection: Connection, collection: Collection, loads: Sequenc
                             class_id(chunk.text), None if vector is None else HalfVector(vector),
                         )
                     )  # fmt: skip
-        if deleted:
-            cursor.execute("update lab.collections set stale_rows = stale_rows + %s where name = %s", [deleted, collection.name])
+        _changed(connection, collection, deleted)
     return deleted
+
+
+def _changed(connection: Connection, collection: Collection, deleted: int) -> None:
+    """In the transaction of every change: links and BM25 scores are out of date until the ingest has ended, now or in a later call."""
+    connection.execute("update lab.collections set stale_rows = stale_rows + %s, link_digest = '' where name = %s", [deleted, collection.name])
 
 
 def mark(store: Store, collection: Collection, sources: Sequence[str], status: str, reason: str | None) -> int:
@@ -121,7 +126,7 @@ def mark(store: Store, collection: Collection, sources: Sequence[str], status: s
         gone = 0
         if status in {"retired", "refused"}:
             gone = connection.execute(sql.SQL("delete from {}.chunks where source = any(%s)").format(schema), [list(sources)]).rowcount
-            connection.execute("update lab.collections set stale_rows = stale_rows + %s where name = %s", [gone, collection.name])
+            _changed(connection, collection, gone)
         connection.execute(
             sql.SQL("update {}.files set status = %s, reason = %s, changed_at = clock_timestamp() where source = any(%s) and status <> %s").format(
                 schema
@@ -136,6 +141,8 @@ def refuse(store: Store, collection: Collection, source: str, root: str, reason:
     schema = sql.Identifier(collection.schema)
     with store.connection() as connection:
         gone = connection.execute(sql.SQL("delete from {}.chunks where source = %s").format(schema), [source]).rowcount
+        if gone:
+            _changed(connection, collection, gone)
         connection.execute(
             sql.SQL(
                 "insert into {}.files (source, root, format, bytes, status, reason) values (%s, %s, 'unknown', %s, 'refused', %s) "
@@ -202,20 +209,6 @@ def chunk_texts(store: Store, collection: Collection) -> list[tuple[str, bytes, 
     return [(str(a), bytes(b), str(c)) for a, b, c in rows]
 
 
-def class_members(store: Store, collection: Collection, classes: Sequence[bytes]) -> dict[bytes, list[Spot]]:
-    """Class → all its chunks."""
-    rows = store.rows(
-        sql.SQL('select key, source, n, start, "end", heading, class_id from {}.chunks where class_id = any(%(c)s) order by source, n').format(
-            sql.Identifier(collection.schema)
-        ),
-        {"c": list(classes)},
-    )
-    found: dict[bytes, list[Spot]] = {}
-    for key, source, n, start, end, heading, cls in rows:
-        found.setdefault(bytes(cls), []).append(Spot(key, source, n, start, end, tuple(heading), bytes(cls)))
-    return found
-
-
 def set_corpus_digest(store: Store, collection: Collection) -> str:
     """The digest of (source, content hash) over all indexed files, recorded with the collection."""
     value = hashlib.sha256()
@@ -226,6 +219,15 @@ def set_corpus_digest(store: Store, collection: Collection) -> str:
     with store.connection() as connection:
         connection.execute("update lab.collections set corpus_digest = %s where name = %s", [text, collection.name])
     return text
+
+
+def record_counts(store: Store, collection: Collection) -> None:
+    """Enters the number of chunks, and of those without a vector, with the collection."""
+    found = counts(store, collection)
+    with store.connection() as connection:
+        connection.execute(
+            "update lab.collections set chunks = %s, without_vector = %s where name = %s", [found["chunks"], found["without_vector"], collection.name]
+        )
 
 
 def counts(store: Store, collection: Collection) -> Mapping[str, Any]:

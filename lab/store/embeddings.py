@@ -48,8 +48,8 @@ def store_vectors(store: Store, model_digest: str, vectors: Mapping[bytes, np.nd
         )
 
 
-def cached_tokens(store: Store, model_digest: str, hashes: Sequence[bytes]) -> dict[bytes, np.ndarray]:
-    """Hash → float16 token vectors `(tokens, dim)`."""
+def cached_tokens(store: Store, model_digest: str, hashes: Sequence[bytes], dim: int) -> dict[bytes, np.ndarray]:
+    """Hash → float16 token vectors `(tokens, dim)`; unusable rows (wrong length, no numbers) are left out, so that they are computed again."""
     if not hashes:
         return {}
     rows = store.rows(
@@ -58,9 +58,9 @@ def cached_tokens(store: Store, model_digest: str, hashes: Sequence[bytes]) -> d
         {"model": model_digest, "hashes": list(hashes)},
     )
     found = {}
-    for key, tokens, dim, data in rows:
+    for key, tokens, width, data in rows:
         array = np.frombuffer(data, dtype=np.float16)
-        if array.size == tokens * dim:
+        if width == dim and array.size == tokens * dim and np.isfinite(array).all():
             found[bytes(key)] = array.reshape(tokens, dim)
     return found
 

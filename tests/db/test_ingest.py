@@ -282,3 +282,93 @@ def test_the_tutorials_scores(store: Store, shared_data: Callable[[str], Path]) 
 
     assert scores("When do autumn leaves peak in Kyoto?") == [("kyoto-guide.txt", 0.187), ("kyoto-guide.txt", 0.123), ("kyoto-guide.txt", 0.0)]
     assert scores("When should I visit Arashiyama bamboo grove?")[:2] == [("kyoto-guide.txt", 0.342), ("kyoto-guide.txt", 0.0)]
+
+
+# ── faults found in review ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_replacing_ingest_stopped_before_its_links_is_finished_by_the_next(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(store, write(tmp_path, FILES))
+    write(tmp_path, {"standards/4.md": FILES["standards/4.md"].replace("Close it.", "Close it twice.")})
+    real = module.relink
+    monkeypatch.setattr(module, "relink", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        put(store, tmp_path)
+    monkeypatch.setattr(module, "relink", real)
+    report = put(store, tmp_path)
+    assert report.files["unchanged"] == 3 and report.links == {"cites": 1, "defines": 1}
+    assert collections.get(store, "c").stale_rows == 0
+
+
+def test_a_refused_file_does_not_stop_the_second_ingest(store: Store, tmp_path: Path) -> None:
+    write(tmp_path, {"a.txt": "valve", "x.docx": "zip"})
+    for _ in range(3):
+        assert put(store, tmp_path).files["refused"] == 1
+    assert store.rows("select root from kb_c.files where source = 'x.docx'") == [(str(tmp_path),)]
+
+
+def test_a_file_ingested_alone_keeps_its_tier(store: Store, tmp_path: Path) -> None:
+    put(store, write(tmp_path, FILES | {"source_authority.json": '{"rules": [{"match": "standards/*", "tier": 3}]}'}))
+    write(tmp_path, {"standards/4.md": FILES["standards/4.md"] + "\nMore.\n"})
+    assert put(store, tmp_path / "standards" / "4.md").files["replaced"] == 1
+    assert store.rows("select authority from kb_c.files where source = 'standards/4.md'") == [(3,)]
+
+
+def test_prune_looks_only_at_what_this_call_reads(store: Store, tmp_path: Path) -> None:
+    write(tmp_path, {"notes.md": "Words.\n", "corpus.jsonl": '{"_id": "7", "text": "Body."}\n'})
+    ingest(tmp_path, "c", store=store, embedder="none", chunker="whole")
+    ingest(tmp_path, "c", store=store, format="beir")
+    for format in ("auto", "beir"):
+        report = ingest(tmp_path, "c", store=store, format=format, prune=True)
+        assert report.files["retired"] == 0 and report.chunks == 2
+
+
+def test_the_same_folder_by_another_path_is_the_same(store: Store, tmp_path: Path) -> None:
+    put(store, write(tmp_path / "docs", FILES))
+    (tmp_path / "link").symlink_to(tmp_path / "docs")
+    for path in (tmp_path / "docs" / ".." / "docs", tmp_path / "link"):
+        assert put(store, path).files["unchanged"] == 3
+
+
+def test_a_named_root_is_the_same_wherever_it_lies(store: Store, tmp_path: Path) -> None:
+    a, b = write(tmp_path / "a", FILES), write(tmp_path / "b", FILES)
+    ingest(a, "c", store=store, embedder="none", root="shipped:x")
+    assert ingest(b, "c", store=store, root="shipped:x").files["unchanged"] == 3
+    (b / "notes" / "a.txt").unlink()
+    assert ingest(b, "c", store=store, root="shipped:x").files["missing"] == 1
+
+
+def test_names_and_texts_that_are_not_utf8_do_no_harm(store: Store, tmp_path: Path, lab: Lab) -> None:
+    write(tmp_path / "in", {"a.txt": "valve"})
+    (tmp_path / "in" / os.fsdecode(b"b\xff.txt")).write_text("pump")
+    assert put(store, tmp_path / "in").files["indexed"] == 1
+    write(tmp_path, {"corpus.jsonl": '{"_id": "7", "text": "a\\ud800b", "metadata": {"x": "a\\u0000b"}}\n'})
+    assert ingest(tmp_path / "corpus.jsonl", "d", store=store, format="beir", embedder="none").chunks == 1
+    assert lab("search", "c", "valve \udcff", "--dense", "none", "--json", store=store).code == 0
+
+
+def test_a_bad_record_is_found_before_anything_is_stored(store: Store, tmp_path: Path) -> None:
+    good = "".join(f'{{"_id": "{i}", "text": "word {i}"}}\n' for i in range(6000))
+    for bad in ("{oops\n", '{"_id": "5", "text": "again"}\n'):
+        write(tmp_path, {"corpus.jsonl": good + bad})
+        with pytest.raises(UsageError):
+            ingest(tmp_path / "corpus.jsonl", "c", store=store, format="beir", embedder="none")
+    assert collections.all_collections(store) == []
+
+
+def test_an_unknown_language_is_refused(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="unknown language"):
+        ingest(write(tmp_path, FILES), "c", store=store, embedder="none", language="klingon")
+    assert collections.all_collections(store) == []
+
+
+def test_letters_beyond_ascii_are_folded_like_others(store: Store, tmp_path: Path) -> None:
+    from lab.retrieval.search import search
+
+    ingest(write(tmp_path, {"a.txt": "Der Überdruck fällt."}), "c", store=store, embedder="none", language="german")
+    assert len(search("c", "überdruck", store=store, dense="none").results) == 1
+
+
+def test_words_of_four_bytes_do_not_abort_the_load(store: Store, tmp_path: Path) -> None:
+    text = " ".join(f"{chr(0x20000 + i)}{chr(0x20000 + i + 1)}-{chr(0x20000 + i + 2)}{chr(0x20000 + i + 3)}" for i in range(40_000))
+    assert put(store, write(tmp_path, {"big.txt": text}), chunker="whole").files["indexed"] == 1

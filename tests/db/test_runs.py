@@ -9,10 +9,10 @@ import pytest
 
 import lab as api
 from lab.corpus.ingest import ingest
-from lab.errors import CannotJudge, UsageError
+from lab.errors import CannotJudge, LabError, UsageError
 from lab.evaluation.experiment import ablate, load
 from lab.evaluation.measures import DEFAULT
-from lab.evaluation.run import run
+from lab.evaluation.run import new_id, run
 from lab.gold.documents import write_documents
 from lab.gold.files import load_gold, save_gold
 from lab.records import Judgment, Question
@@ -88,7 +88,12 @@ def test_a_run_records_what_it_takes_to_repeat_it(small: tuple[Store, Path]) -> 
     assert row.settings == Settings(dense="none", authority_weight=0.0, k=3).as_dict()
     assert set(row.inputs) >= {"ingest", "corpus_digest", "link_digest", "model_digest", "index_build", "stale_rows", "language", "authority"}
     assert set(row.environment) >= {"lab", "commit", "dirty", "python", "postgres", "extensions", "packages"}
-    assert row.gold_digest == load_gold(gold).digest and row.engines == {"lexical": {"bm25": 4}}
+    assert row.gold_digest == load_gold(gold).digest and row.engines["lexical"] == {
+        "engines": {"bm25": 4},
+        "asked": 100,
+        "least_got": 0,
+        "stopped": {"exhausted": 4},
+    }
     assert row.server["enable_seqscan"] == "off" and row.finished_at is not None and row.seed > 0
     assert list(row.stages) == ["lexical", "fuse", "dedup", "cut"]
 
@@ -237,5 +242,76 @@ def test_python_reference_is_relocated_by_its_quotes_on_another_python(store: St
     moved = sum(j.source == sources[0] for j in gold.judgments)
     assert any(f"{moved} judgments relocated" in note for note in done.notes)
     gone = next(note for note in done.notes if "gone from these texts" in note)
+    assert done.status == "degraded" and rows.get_run(store, done.run_id).gold_digest != gold.digest
     assert sources[1] in gone and done.scores["hit@10"] > 0.3
     assert gone in capsys.readouterr().err
+
+
+# ── faults found in review ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_reranker_that_fails_on_every_third_question_makes_the_run_degraded(
+    store: Store, tmp_path: Path, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingest(write(tmp_path / "docs", DOCUMENTS), "c", store=store, embedder="keyword")
+    judged = {f"q{i}": ("when does the relief valve open", "a.md", "The relief valve opens at twelve bar.") for i in range(6)}
+    gold = gold_into(tmp_path / "g", judged)
+    calls = 0
+
+    def score(self: object, question: str, passages: list[str]) -> list[float]:
+        nonlocal calls
+        calls += 1
+        if calls % 3 == 0:
+            raise LabError("the reranker failed")
+        return [1.0] * len(passages)
+
+    monkeypatch.setattr("lab.models.rerankers.MaxSim.score", score)
+    answer = lab("run", "c", "--gold", str(gold), "--reranker", "maxsim", "--json", store=store)
+    assert answer.code == 3 and answer.json["status"] == "degraded" and answer.json["questions"] == 6
+    assert answer.json["scores"]["hit@5"] == pytest.approx(4 / 6) and any("reranker failed (2 questions)" in note for note in answer.json["notes"])
+
+
+@pytest.mark.parametrize("flags", [[], ["--dense", "none", "--mmr-lambda", "0.5"], ["--dense", "none", "--reranker", "maxsim"]])
+def test_a_usage_error_records_no_run(flags: list[str], small: tuple[Store, Path], lab: Lab) -> None:
+    store, gold = small
+    assert lab("run", "c", "--gold", str(gold), *flags, store=store).code == 2
+    assert lab("ablate", "c", "--gold", str(gold), "--factor", "k=1,2", *flags).code == 2
+    assert store.rows("select (select count(*) from lab.runs), (select count(*) from lab.experiments)") == [(0, 0)]
+
+
+def test_padded_factor_values_are_the_values(small: tuple[Store, Path], lab: Lab) -> None:
+    store, gold = small
+    answer = lab("ablate", "c", "--gold", str(gold), "--factor", "dedup=exact, off", "--dense", "none", "--json", store=store)
+    assert answer.code == 0 and [r["passed"]["dedup"] for r in answer.json["runs"]] == ["exact", "off"]
+
+
+def test_a_split_of_a_gold_object_is_scored_and_recorded(small: tuple[Store, Path]) -> None:
+    store, gold = small
+    loaded = load_gold(gold, split_by="question")
+    done = run("c", loaded, store=store, dense="none", split="dev")
+    assert set(done.by_question) == {q.question_id for q in loaded.questions if q.split == "dev" and q.question_id in {"q1", "q2", "q3", "q4"}}
+    assert rows.get_run(store, done.run_id).split == "dev by question"
+    done = run("c", load_gold(gold, split="test", split_by="question"), store=store, dense="none")
+    assert rows.get_run(store, done.run_id).split == "test by question"
+
+
+def test_a_component_of_more_than_a_fifth_has_no_fair_half(small: tuple[Store, Path], lab: Lab) -> None:
+    store, gold = small
+    gold_into(gold, {f"q{i}": ("when does the relief valve open", "a.md", "The relief valve opens at twelve bar.") for i in range(5)})
+    refused = lab("run", "c", "--gold", str(gold), "--dense", "none", "--split", "dev", store=store)
+    assert refused.code == 3 and "--split-by question" in refused.err
+    answer = lab("run", "c", "--gold", str(gold), "--dense", "none", "--split", "dev", "--split-by", "question", "--json")
+    assert answer.code == 0 and rows.get_run(store, answer.json["run_id"]).split == "dev by question"
+
+
+def test_a_report_of_runs_that_never_ended_is_3(small: tuple[Store, Path], lab: Lab) -> None:
+    store, gold = small
+    done = ablate("c", str(gold), {"k": [1, 2]}, store=store, dense="none")
+    with store.connection() as connection:
+        connection.execute("update lab.runs set status = 'incomplete', finished_at = null where run_id = %s", [done.runs[1].run_id])
+    answer = lab("report", done.experiment_id, store=store)
+    assert answer.code == 3 and "incomplete" in answer.err
+
+
+def test_ids_do_not_collide() -> None:
+    assert len({new_id("r") for _ in range(5000)}) == 5000

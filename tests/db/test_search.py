@@ -429,3 +429,51 @@ def test_a_missing_bm25_index_is_said_with_the_mend_and_lab_index_mends_it(store
     assert answer.code == 4 and "run `lab index c`" in answer.err and answer.err.count("\n") == 1
     assert lab("index", "c").code == 0
     assert lab("search", "c", "valve", "--dense", "none").code == 0
+
+
+# ── faults found in review ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_passage_linked_twice_stands_below_its_best_parent(store: Store, tmp_path: Path) -> None:
+    files = {
+        "1.md": "# 1 A\n\n## 1.1 First\n\nWidget widget widget, see section 3.1.\n",
+        "2.md": "# 2 B\n\n## 2.1 Second\n\nA widget has a dead leg among its many other parts of note.\n",
+        "3.md": "# 3 C\n\n## 3.1 Third\n\nA **dead leg** means a pipe without flow.\n",
+    }
+    ingest(write(tmp_path, files), "c", store=store, embedder="none")
+    assert lexical(store, "widget", cites="on", defines="always") == ["1.md", "3.md", "2.md"]
+
+
+def test_the_definition_of_a_term_the_question_names_is_exempt_from_the_hub_rule(store: Store, tmp_path: Path) -> None:
+    files = {f"{i}.md": f"# T{i}\n\nWidget {i} needs a cold permit today.\n" for i in range(6)} | {
+        "w.md": "# W\n\nA **cold permit** means a form without flame.\n"
+    }
+    ingest(write(tmp_path, files), "c", store=store, embedder="none")
+    flags = {"defines": "always", "link_hub_max": 3, "k": 4}
+    assert "w.md" in lexical(store, "which widget needs a cold permit", **flags)  # type: ignore[arg-type]
+    assert "w.md" not in lexical(store, "which widget today", **flags)  # type: ignore[arg-type]
+
+
+def test_a_linked_passage_is_spoken_for_by_its_copy_of_highest_authority(store: Store, tmp_path: Path) -> None:
+    files = {
+        "bul/1.md": "# 1 Colours\n\nPaint is orange.\n",
+        "std/3.md": "# Third\n\nPaint is orange.\n",
+        "a.md": "# A\n\nThe widget is marked, see chapter 1.\n",
+        "source_authority.json": '{"rules": [{"match": "std/*", "tier": 3}]}',
+    }
+    ingest(write(tmp_path, files), "c", store=store, embedder="none")
+    linked = search("c", "widget", store=store, dense="none", cites="on").results[1]
+    assert (linked.source, linked.authority, linked.copies) == ("std/3.md", 3, ("bul/1.md::1",))
+
+
+def test_the_cosine_shown_is_that_of_the_copy_shown(store: Store, tmp_path: Path) -> None:
+    files = {"a.md": "# Valve\n\nClose it.\n", "z.md": "# Other\n\nClose it.\n", "source_authority.json": '{"rules": [{"match": "z.md", "tier": 3}]}'}
+    ingest(write(tmp_path, files), "c", store=store, embedder="keyword")
+    (found,) = search("c", "valve", store=store, lexical="none").results
+    assert found.source == "z.md" and found.similarity == pytest.approx(0.0)
+
+
+def test_an_empty_result_has_its_columns(store: Store) -> None:
+    texts_into(store, {"a.txt": "valve"})
+    frame = search("c", "turbine", store=store, dense="none").to_frame()
+    assert len(frame) == 0 and list(frame[["source", "text"]].columns) == ["source", "text"]

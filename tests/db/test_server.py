@@ -139,3 +139,21 @@ def test_a_server_that_cannot_be_reached_is_4_and_its_password_is_not_told(tmp_p
         assert done.returncode == 4
         assert "canary" not in done.stdout + done.stderr
     assert done.stdout == ""
+
+
+def test_odd_homes_and_addresses(tmp_path: Path) -> None:
+    assert command(tmp_path / "o'brien \\ x", "collections").returncode == 0
+    env = os.environ | {"LAB_HOME": str(tmp_path)}
+    for url, code in [("notadsn", 2), ("postgresql://ada:s3cr3t-c@nary@127.0.0.1:9/lab?connect_timeout=2", 4)]:
+        done = subprocess.run([sys.executable, "-m", "lab", "collections"], capture_output=True, text=True, env=env | {"LAB_DATABASE_URL": url})
+        assert done.returncode == code and done.stderr.count("\n") == 1 and "nary" not in done.stderr, done.stderr
+    shown = subprocess.run([sys.executable, "-m", "lab", "config"], capture_output=True, text=True, env=env | {"LAB_DATABASE_URL": url}).stdout
+    assert "nary" not in shown and "s3cr3t" not in shown
+
+
+def test_a_home_in_lab_toml_is_relative_to_the_file(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "lab.toml").write_text('home = "data"\n')
+    env = {key: value for key, value in os.environ.items() if key != "LAB_HOME"}
+    done = subprocess.run([sys.executable, "-m", "lab", "status"], cwd=tmp_path / "sub", capture_output=True, text=True, env=env)
+    assert str(tmp_path / "data") in done.stdout

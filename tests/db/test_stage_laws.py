@@ -44,7 +44,7 @@ def setting(store: Store, question: str, settings: Settings) -> tuple[Context, l
     shared = Shared(corpus, question, question_vectors(corpus, [question])[0])
     arms = shared.arms(settings)
     members = shared.members(settings, arms)
-    context = Context(question, settings, corpus, Lookups(corpus), reranker(corpus, settings), members, 2.0)
+    context = Context(question, settings, corpus, Lookups(corpus), reranker(corpus, settings), members, arm_weight=2.0)
     return context, fuse(arms, settings, members)
 
 

@@ -25,7 +25,7 @@ def cut(text: str, chunker: str, read: Callable[[str, str], Document] = markdown
 
 PIECE = st.sampled_from(
     ["# Title\n", "## 4.2 Pumps\n", "### Deeper\n", "\n", "\n\n", "A short sentence. ", "Another one, longer than the first! ", "word " * 30, "- item\n", "| a | b |\n|---|---|\n| 1 | 2 |\n",
-     "```\ncode  here\n```\n", "é ✓ 𝔘 ", "x" * 300 + " ", "\t", "    indented\n"]
+     "```\ncode  here\n```\n", "é ✓ 𝔘 ", "x" * 300 + " ", "\t", "\x0c", "\u2028", "\x85", "    indented\n"]
 )  # fmt: skip
 
 
@@ -143,3 +143,20 @@ def test_a_line_of_two_megabytes_is_cut_and_no_chunk_is_too_long() -> None:
     pieces = cut("word " * 400_000, "heading", plain.read, limit=256)
     assert len(pieces) > 1000
     assert max(words(p.text) for p in pieces) <= 254
+
+
+@pytest.mark.parametrize("sign", ["\x0c", "\x0b", "\x85", "\u2028", "\u2029", "\x1c"])
+def test_a_sign_that_only_python_takes_for_a_line_end_loses_no_text(sign: str) -> None:
+    text = f"# T\n\nfirst{sign}second\n\n## Relief valves\n\nThe relief valve opens.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+    assert [c.text for c in cut(text, "heading")] == [f"first{sign}second", "The relief valve opens.\n\nFor 1, the b is 2."]
+    assert (
+        "The relief valve opens."
+        in cut(text.replace("# ", ""), "paragraph", plain.read)[-2].text + cut(text.replace("# ", ""), "whole", plain.read)[0].text
+    )
+
+
+def test_front_matter_is_metadata_and_not_a_heading() -> None:
+    document = markdown.read("t.md", "---\ntitle: Pumps\ndate: 2024-01-01\n---\n\n# Real title\n\nWords.\n")
+    assert document.title == "Pumps" and document.metadata == {"title": "Pumps", "date": "2024-01-01"}
+    assert [c.text for c in chunk(document, IngestSettings(embedder="none"), words, None)] == ["Words."]
+    assert markdown.read("t.md", "---\n\nWords below a rule.\n").metadata == {}

@@ -14,6 +14,10 @@ CANARY = "s3cr3t-canary"
     [
         f"postgresql://ada:{CANARY}@db.example/lab", f"host=db password={CANARY} user=ada", f"Authorization: Bearer {CANARY}", f"api_key={CANARY}&x=1",
         f"https://u:{CANARY}@host/path?token={CANARY}", f"password='{CANARY} with space'", f"bearer {CANARY}",
+        f"PGPASSWORD={CANARY}",
+        f"sslpassword={CANARY}",
+        f"LAB_CHAT_KEY={CANARY}",
+        f"postgresql://ada:a/b@{CANARY}@db/lab",
     ],
 )  # fmt: skip
 def test_a_secret_does_not_pass(text: str) -> None:

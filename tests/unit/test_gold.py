@@ -12,6 +12,7 @@ from lab.errors import UsageError
 from lab.gold.check import classify, relocate
 from lab.gold.documents import made_for, python_topics, topics_digest
 from lab.gold.files import kinds, load_gold, save_gold
+from lab.gold.importers import import_beir
 from lab.gold.splits import assign, components, largest_share
 from lab.records import GoldSet, Judgment, Question
 from lab.resources import folder
@@ -186,3 +187,26 @@ def test_every_span_of_python_reference_holds_its_quote() -> None:
     topics = python_topics()
     for j in load_gold(folder("gold") / "python-reference").judgments:
         assert topics[j.source.removesuffix(".txt")][j.start : j.end] == j.quote, j
+
+
+@pytest.mark.parametrize("name", ["../escaped", "", ".hidden", "a/b"])
+def test_an_imported_set_stays_in_its_folder(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot name a gold set"):
+        import_beir(tmp_path, name, "test", tmp_path / "gold")
+
+
+def test_importing_names_the_bad_line_and_does_not_overwrite(tmp_path: Path) -> None:
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "d", "title": "T", "text": "Body."}\n{"_id": "e", "text": ""}\n')
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "What?"}\n')
+    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\td\t2\nq\te\t1\nq\tx\t0\n")
+    gold = load_gold(import_beir(tmp_path, "g", "test", tmp_path / "gold"))
+    assert [(j.source, j.start, j.end, j.grade, j.quote) for j in gold.judgments] == [("d", 0, 5, 2, "Body.")]
+    assert [q.split for q in gold.questions] == ["test"]
+    with pytest.raises(UsageError, match="--replace"):
+        import_beir(tmp_path, "g", "test", tmp_path / "gold")
+    (tmp_path / "queries.jsonl").write_text("{oops\n")
+    with pytest.raises(UsageError, match="line 1"):
+        import_beir(tmp_path, "g", "test", tmp_path / "gold", replace=True)
+    with pytest.raises(UsageError, match="unknown split"):
+        import_beir(tmp_path, "h", "train", tmp_path / "gold")

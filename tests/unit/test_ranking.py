@@ -30,9 +30,9 @@ def arm(name: str, hits: Sequence[Hit], by_class: bool = True) -> ArmList:
 
 def context(settings: Settings, tiers: Sequence[int] = (9,), arm_weight: float = 2.0, members: dict[bytes, list[Hit]] | None = None) -> Context:
     rules = {"default": 0, "rules": [{"match": "x", "tier": tier} for tier in tiers]}
-    collection = Collection("c", IngestSettings(), "minilm", "d", 384, "english", rules, "", "", dt.datetime.now(dt.UTC), {}, 0)
+    collection = Collection("c", IngestSettings(), "minilm", "d", 384, "english", rules, "", "", dt.datetime.now(dt.UTC), {}, 10, 0, 0)
     corpus = Corpus(cast(Any, None), collection, 10, 0)
-    return Context("q", settings, corpus, Lookups(corpus), None, members or {}, arm_weight)
+    return Context("q", settings, corpus, Lookups(corpus), None, members or {}, arm_weight=arm_weight)
 
 
 def test_rrf_is_literal_arithmetic() -> None:
@@ -152,6 +152,14 @@ def test_the_cap_ends_it() -> None:
         ("someone wrote 'cold permit' in the log, meaning?", ["cold permit"]),
         ("quiet hour", ["quiet hour"]),
         ("When does a valve count as locked out?", ["locked out"]),
+        ("When is a valve locked out?", ["locked out"]),
+        ("what exactly is a dead leg here", ["dead leg"]),
+        ("Is a dead leg the same as a blind end?", ["dead leg"]),
+        ("When is the cold permit renewed?", []),
+        ("When does the cold permit expire?", []),
+        ("What sort of a crane is used under a cold permit?", []),
+        ("Is the cold permit considered at handover?", []),
+        ("Who is the cold permit issuer?", []),
         ("How long is a cold permit kept?", []),
         ("What is the colour of the cold permit form?", []),
         ("Who signs the cold permit for the tank farm on Sundays?", []),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lab.errors import UsageError
-from lab.settings import NAMED, IngestSettings, Settings, grid, named
+from lab.settings import NAMED, IngestSettings, Settings, clean_factors, grid, named
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from lab.settings import NAMED, IngestSettings, Settings, grid, named
     [
         ("defines", "0", "off"), ("defines", "false", "off"), ("defines", "no", "off"), ("defines", "1", "question"), ("defines", "on", "question"),
         ("cites", "yes", "on"), ("dense", "off", "none"), ("dense", "1", "hnsw"), ("reranker", "true", "maxsim"), ("authority_weight", "0", 0.0),
-        ("authority_weight", "on", 0.08), ("mmr_lambda", "off", 1.0), ("mmr_lambda", "0", 0.0), ("k", "3", 3), ("authority-weight", "0.5", 0.5),
+        ("authority_weight", "on", 0.08), ("mmr_lambda", "off", 1.0), ("mmr_lambda", "on", 0.7), ("mmr_lambda", "0", 0.0), ("k", "3", 3), ("authority-weight", "0.5", 0.5),
     ],
 )  # fmt: skip
 def test_a_word_has_one_canonical_value(flag: str, word: str, value: object) -> None:
@@ -120,3 +120,16 @@ def test_work_is_shared_exactly_when_no_flag_that_reaches_it_differs() -> None:
 def test_overlap_must_be_smaller_than_the_window() -> None:
     with pytest.raises(UsageError, match="smaller"):
         IngestSettings(chunker="fixed", chunk_size=100, overlap=100)
+
+
+def test_a_settings_object_is_always_runnable() -> None:
+    assert Settings(k=5.0).k == 5 and isinstance(Settings(k=5.0).k, int)  # type: ignore[arg-type]
+    assert isinstance(Settings(authority_weight=0).authority_weight, float)
+    for wrong in ("5", True, None):
+        with pytest.raises(UsageError):
+            Settings(k=wrong)  # type: ignore[arg-type]
+
+
+def test_words_of_a_factor_are_stripped_everywhere() -> None:
+    assert clean_factors({"defines": [" off", "question "]}) == {"defines": ["off", "question"]}
+    assert [passed for passed, _ in grid({"defines": [" off", "question "]}, Settings())] == [{"defines": "off"}, {"defines": "question"}]

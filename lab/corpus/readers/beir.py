@@ -11,6 +11,20 @@ from lab.errors import UsageError
 from lab.records import Block, Document
 
 
+def storable(text: str) -> str:
+    """`text` as Postgres can hold it: NUL becomes a space, a lone surrogate `?`."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
+
+
+def check(path: Path) -> None:
+    """Raises UsageError for a line that is no record, and for an `_id` that stands twice."""
+    seen: set[str] = set()
+    for document, _ in records(path):
+        if document.source in seen:
+            raise UsageError(f"{path} holds the record {document.source!r} twice: keep one.")
+        seen.add(document.source)
+
+
 def records(path: Path) -> Iterator[tuple[Document, bytes]]:
     """(document, raw line) of every record, in file order. Raises UsageError naming the line that is no record."""
     with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
@@ -22,9 +36,8 @@ def records(path: Path) -> Iterator[tuple[Document, bytes]]:
                 source, text = str(record["_id"]), str(record["text"])
             except (ValueError, KeyError, TypeError):
                 raise UsageError(f"{path} line {number} is no BEIR record: it needs the JSON keys _id and text.") from None
-            text = text.replace("\0", " ")
-            title = str(record.get("title") or "").replace("\0", " ")
-            metadata = record.get("metadata")
+            source, text, title = storable(source), storable(text), storable(str(record.get("title") or ""))
+            metadata = json.loads(storable(json.dumps(record.get("metadata"), ensure_ascii=False)).replace("\\u0000", " "))
             yield (
                 Document(
                     source,

@@ -7,13 +7,14 @@ one sentence with the column heads in it ("For Pump A, the test interval is 6 mo
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from lab.corpus.readers.plain import stem_title
+from lab.corpus.readers.plain import split_lines, stem_title
 from lab.records import Block, BlockKind, Document
 
 
@@ -23,7 +24,7 @@ def _parser() -> MarkdownIt:
 
 
 def read(source: str, text: str) -> Document:
-    lines = text.splitlines(keepends=True)
+    lines = split_lines(text)
     out: list[str] = []
     position = 0
     line = 0
@@ -40,7 +41,11 @@ def read(source: str, text: str) -> Document:
             line += 1
         starts[line] = position
 
-    tokens = _parser().parse(text)
+    metadata, begin = front_matter(lines)
+    title = metadata.get("title", "")
+    copy_until(begin)
+    # Blank lines in its place, so that the parser's line numbers stay those of the file.
+    tokens = _parser().parse("\n" * begin + "".join(lines[begin:]))
     pending: list[tuple[BlockKind, int, int, int]] = []  # kind, first line, line after, level
     for index, token in enumerate(tokens):
         if token.map is None:
@@ -84,7 +89,24 @@ def read(source: str, text: str) -> Document:
         text=stored,
         blocks=tuple(Block(kind, start, end, level) for kind, start, end, level in _flat(ordered)),
         format="markdown",
+        metadata=metadata,
     )
+
+
+def front_matter(lines: Sequence[str]) -> tuple[dict[str, str], int]:
+    """(`key: value` pairs, number of lines) of a block between two lines `---` at the very top; ({}, 0) where there is none."""
+    if not lines or lines[0].rstrip() != "---":
+        return {}, 0
+    pairs: dict[str, str] = {}
+    for at, line in enumerate(lines[1:200], 1):
+        if line.rstrip() in {"---", "..."}:
+            return (pairs, at + 1) if pairs else ({}, 0)
+        if not line.strip():
+            return {}, 0
+        key, sign, value = line.partition(":")
+        if sign and re.fullmatch(r"[A-Za-z][\w -]*", key):
+            pairs[key.strip()] = value.strip().strip("\"'")
+    return {}, 0
 
 
 def _flat(blocks: Sequence[tuple[BlockKind, int, int, int]]) -> list[tuple[BlockKind, int, int, int]]:

@@ -73,10 +73,15 @@ def structured(source: str, text: str, format: str, *, numbered: bool) -> Docume
     return Document(source=source, title=title or stem_title(source), text=text, blocks=tuple(blocks), format=format)
 
 
+def split_lines(text: str) -> list[str]:
+    """Lines with their line break. Only `\\n` ends a line: form feeds and the like stand inside of one, as Markdown has it."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
 def _lines(text: str) -> list[Line]:
     lines = []
     position = 0
-    for raw in text.splitlines(keepends=True):
+    for raw in split_lines(text):
         content = raw.rstrip()
         lines.append((position, position + len(content), content))
         position += len(raw)
