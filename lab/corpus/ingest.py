@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab.corpus import authority, chunking, links, readers
+from lab.corpus import authority, chunking, links, readers, sources
 from lab.corpus.readers import beir
 from lab.corpus.validate import Refused, decode
 from lab.corpus.vectors import embed
@@ -81,13 +81,6 @@ class _Work:
     changed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    source: str
-    path: Path
-    root: str  # a folder, or the name under which a shipped set is known
-
-
 def ingest(
     paths: str | Path | Sequence[str | Path],
     collection: str,
@@ -135,7 +128,7 @@ def ingest(
     words = {name: str(value) for name, value in flags.items()}
     with collections.locked(store, collection):
         work = _begin(store, collection, settings, words, authority_file, listed, language)
-        files = list(_listed(listed, work.known, root)) if format == "auto" else []
+        files = list(sources.listed(listed, work.known, root)) if format == "auto" else []
         if format == "auto":
             _ingest_files(work, files)
         else:
@@ -143,7 +136,7 @@ def ingest(
                 _ingest_records(work, path / "corpus.jsonl" if path.is_dir() else path)
         if work.collection is None:
             raise _nothing(listed, work)
-        missing = _vanished(work, listed, prune, format, root)
+        missing = _vanished(work, sources.vanished(listed, work.known, work.seen, format, root), prune)
         return _finish(work, missing, time.monotonic() - start)
 
 
@@ -200,47 +193,7 @@ def _nothing(paths: Sequence[Path], work: _Work) -> CannotJudge:
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _listed(paths: Sequence[Path], known: Mapping[str, documents.FileRow], label: str | None) -> Iterator[_File]:
-    """Every file under the paths, sorted by source. A single file keeps the root under which it was ingested before."""
-    found: dict[str, _File] = {}
-    for path in paths:
-        absolute = path.resolve()
-        if path.is_dir():
-            members = [_File(p.relative_to(absolute).as_posix(), p, label or str(absolute)) for p in sorted(absolute.rglob("*")) if p.is_file()]
-        else:
-            root = next((Path(row.root) for row in known.values() if absolute == Path(row.root) / row.source), absolute.parent)
-            members = [_File(absolute.relative_to(root).as_posix(), absolute, str(root))]
-        for file in members:
-            relative = Path(file.source)
-            if any(part.startswith(".") for part in relative.parts) or file.path.name == authority.FILE:
-                continue
-            if not _sayable(file.source):
-                continue
-            other = found.get(file.source)
-            if other is not None and other.path != file.path:
-                raise UsageError(
-                    f"{file.source} exists under {other.root} and under {file.root}: ingest them into two collections, or from their common parent."
-                )
-            row = known.get(file.source)
-            if row is not None and row.status in {"indexed", "missing"} and row.root != file.root and (Path(row.root) / row.source).exists():
-                raise UsageError(
-                    f"{file.source} was ingested from {row.root} and is now named under {file.root}: use another collection, or the first folder."
-                )
-            found[file.source] = file
-    yield from sorted(found.values(), key=lambda file: file.source)
-
-
-def _sayable(source: str) -> bool:
-    """Whether a file name is text; one that is not is named on the side, since the store could not hold it."""
-    try:
-        source.encode("utf-8")
-    except UnicodeEncodeError:
-        say(f"refused {source.encode('utf-8', 'backslashreplace').decode()}: name: the file's name is not UTF-8")
-        return False
-    return True
-
-
-def _ingest_files(work: _Work, files: Sequence[_File]) -> None:
+def _ingest_files(work: _Work, files: Sequence[sources.File]) -> None:
     total = sum(file.path.stat().st_size for file in files)
     with Progress(f"ingest {work.name}", total / 1000, "kB") as bar:
         window: list[documents.Load] = []
@@ -258,7 +211,7 @@ def _ingest_files(work: _Work, files: Sequence[_File]) -> None:
         _store(work, window, bar)
 
 
-def _read(work: _Work, file: _File) -> documents.Load | None:
+def _read(work: _Work, file: sources.File) -> documents.Load | None:
     """The file ready to be stored, or None when it is unchanged or refused."""
     work.seen.add(file.source)
     size = file.path.stat().st_size
@@ -381,24 +334,9 @@ def _store(work: _Work, window: Sequence[documents.Load], bar: Progress, *, toge
 # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _vanished(work: _Work, paths: Sequence[Path], prune: bool, format: str, label: str | None) -> list[str]:
-    """Marks what the ledger knows under the named paths but is there no more; with `prune` it is retired.
-
-    Files count when their folder was named in a call that reads files, records when their corpus.jsonl was read in this call.
-    """
+def _vanished(work: _Work, gone: list[str], prune: bool) -> list[str]:
+    """Marks what is there no more as missing; with `prune` it is retired."""
     assert work.collection is not None
-    named = [path.resolve() for path in paths]
-    corpora = {str(path / "corpus.jsonl") if path.is_dir() else str(path) for path in named}
-    gone = []
-    for source, row in work.known.items():
-        if source in work.seen or row.status in {"retired", "refused"}:
-            continue
-        if row.format == "beir" or format == "beir":
-            under = row.format == format and row.root in corpora
-        else:
-            under = row.root == label or any((Path(row.root) / source).is_relative_to(path) for path in named)
-        if under:
-            gone.append(source)
     if prune:
         documents.mark(work.store, work.collection, gone, "retired", "the file is gone and --prune was given")
         work.counts["retired"] = len(gone)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from lab.groups import Groups
 from lab.text import facts, ngrams, words
 
 PERMUTATIONS = 128
@@ -22,32 +23,20 @@ def near_classes(passages: Sequence[tuple[str, bytes, str]], terms: Iterable[str
     Exact twins are always in one class. Classes are the connected parts of the near relation.
     """
     known = frozenset(terms)
-    parent: dict[str, str] = {}
-
-    def find(item: str) -> str:
-        while parent[item] != item:
-            parent[item] = parent[parent[item]]
-            item = parent[item]
-        return item
-
-    def join(a: str, b: str) -> None:
-        first, second = sorted((find(a), find(b)))
-        parent[second] = first
-
+    groups = Groups(name for name, _, _ in passages)
     ordered = sorted(passages)
     speaker: dict[bytes, str] = {}
     text_of: dict[str, str] = {}
     for name, exact, text in ordered:
-        parent[name] = name
         if exact in speaker:
-            join(speaker[exact], name)
+            groups.join(speaker[exact], name)
         else:
             speaker[exact] = name
             text_of[name] = text
     for a, b in _similar(text_of):
-        if find(a) != find(b) and _same_facts(text_of[a], text_of[b], known):
-            join(a, b)
-    return {name: find(name) for name, _, _ in ordered}
+        if groups.find(a) != groups.find(b) and _same_facts(text_of[a], text_of[b], known):
+            groups.join(a, b)
+    return {name: groups.find(name) for name, _, _ in ordered}
 
 
 def _similar(texts: Mapping[str, str]) -> Iterable[tuple[str, str]]:

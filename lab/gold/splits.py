@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lab.errors import unknown
+from lab.groups import Groups
 from lab.records import Judgment, Question
 
 
@@ -15,28 +16,16 @@ def components(questions: Sequence[Question], judgments: Sequence[Judgment]) -> 
 
     Each component sorted, components in the order of the hash of their first id, which has nothing to do with what they are about.
     """
-    parent: dict[str, str] = {}
-
-    def find(item: str) -> str:
-        parent.setdefault(item, item)
-        while parent[item] != item:
-            parent[item] = parent[parent[item]]
-            item = parent[item]
-        return item
-
-    def join(a: str, b: str) -> None:
-        first, second = sorted((find(a), find(b)))
-        parent[second] = first
-
+    parts = Groups()
     for question in questions:
-        find("q:" + question.question_id)
+        parts.find("q:" + question.question_id)
         if question.metadata.get("parent"):
-            join("q:" + question.question_id, "q:" + str(question.metadata["parent"]))
+            parts.join("q:" + question.question_id, "q:" + str(question.metadata["parent"]))
     for judgment in judgments:
-        join("q:" + judgment.question_id, "d:" + judgment.source)
+        parts.join("q:" + judgment.question_id, "d:" + judgment.source)
     groups: dict[str, list[str]] = {}
     for question in questions:
-        groups.setdefault(find("q:" + question.question_id), []).append(question.question_id)
+        groups.setdefault(parts.find("q:" + question.question_id), []).append(question.question_id)
     found = [sorted(group) for group in groups.values()]
     return sorted(found, key=lambda group: hashlib.sha256(group[0].encode()).hexdigest())
 

@@ -1,0 +1,82 @@
+"""Which files an ingest is about: those under the paths named, and those that the ledger knows there but that are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.corpus import authority
+from lab.errors import UsageError
+from lab.progress import say
+from lab.store.documents import FileRow
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file to read, and the root under which the ledger knows it."""
+
+    source: str
+    path: Path
+    root: str  # a folder, or the name under which a shipped set is known
+
+
+def listed(paths: Sequence[Path], known: Mapping[str, FileRow], label: str | None) -> Iterator[File]:
+    """Every file under the paths, sorted by source. A single file keeps the root under which it was ingested before."""
+    found: dict[str, File] = {}
+    for path in paths:
+        absolute = path.resolve()
+        if path.is_dir():
+            members = [File(p.relative_to(absolute).as_posix(), p, label or str(absolute)) for p in sorted(absolute.rglob("*")) if p.is_file()]
+        else:
+            root = next((Path(row.root) for row in known.values() if absolute == Path(row.root) / row.source), absolute.parent)
+            members = [File(absolute.relative_to(root).as_posix(), absolute, str(root))]
+        for file in members:
+            relative = Path(file.source)
+            if any(part.startswith(".") for part in relative.parts) or file.path.name == authority.FILE:
+                continue
+            if not _sayable(file.source):
+                continue
+            other = found.get(file.source)
+            if other is not None and other.path != file.path:
+                raise UsageError(
+                    f"{file.source} exists under {other.root} and under {file.root}: ingest them into two collections, or from their common parent."
+                )
+            row = known.get(file.source)
+            if row is not None and row.status in {"indexed", "missing"} and row.root != file.root and (Path(row.root) / row.source).exists():
+                raise UsageError(
+                    f"{file.source} was ingested from {row.root} and is now named under {file.root}: use another collection, or the first folder."
+                )
+            found[file.source] = file
+    yield from sorted(found.values(), key=lambda file: file.source)
+
+
+def _sayable(source: str) -> bool:
+    """Whether a file name is text; one that is not is named on the side, since the store could not hold it."""
+    try:
+        source.encode("utf-8")
+    except UnicodeEncodeError:
+        say(f"refused {source.encode('utf-8', 'backslashreplace').decode()}: name: the file's name is not UTF-8")
+        return False
+    return True
+
+
+def vanished(paths: Sequence[Path], known: Mapping[str, FileRow], seen: AbstractSet[str], format: str, label: str | None) -> list[str]:
+    """Sources that the ledger knows under the named paths and that this call did not see.
+
+    Files count when their folder was named in a call that reads files, records when their corpus.jsonl was read in this call.
+    """
+    named = [path.resolve() for path in paths]
+    corpora = {str(path / "corpus.jsonl") if path.is_dir() else str(path) for path in named}
+    gone = []
+    for source, row in known.items():
+        if source in seen or row.status in {"retired", "refused"}:
+            continue
+        if row.format == "beir" or format == "beir":
+            under = row.format == format and row.root in corpora
+        else:
+            under = row.root == label or any((Path(row.root) / source).is_relative_to(path) for path in named)
+        if under:
+            gone.append(source)
+    return gone

@@ -1,0 +1,25 @@
+"""Connected parts of a relation (union–find), in a total order that does not depend on the order of joining."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class Groups:
+    """Items that hang together. A group is named by its smallest item."""
+
+    def __init__(self, items: Iterable[str] = ()) -> None:
+        self._parent = {item: item for item in items}
+
+    def find(self, item: str) -> str:
+        """The name of the group of an item; an unknown one becomes a group of its own."""
+        parent = self._parent
+        parent.setdefault(item, item)
+        while parent[item] != item:
+            parent[item] = parent[parent[item]]
+            item = parent[item]
+        return item
+
+    def join(self, a: str, b: str) -> None:
+        first, second = sorted((self.find(a), self.find(b)))
+        self._parent[second] = first
