@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from lab.errors import unknown
+from lab.errors import UsageError, unknown
 from lab.records import Question
 from lab.store.connect import Store
 
@@ -216,8 +216,12 @@ def experiment_runs(store: Store, experiment_id: str) -> list[RunRow]:
     """The runs of one experiment in the order in which they were made."""
     rows = store.rows(f"select {_RUN} from lab.runs where experiment_id = %(id)s order by created_at, run_id", {"id": experiment_id})
     if not rows:
+        owner = store.rows("select experiment_id from lab.runs where run_id = %(id)s", {"id": experiment_id})
+        if owner:
+            whole = f"name its experiment {owner[0][0]}" if owner[0][0] else "reports are made of experiments, so make one with `lab ablate`"
+            raise UsageError(f"{experiment_id} is a single run: {whole}; `lab runs show {experiment_id}` shows the run.")
         known = [str(r[0]) for r in store.rows("select experiment_id from lab.experiments order by created_at desc limit 200")]
-        raise unknown("run or experiment", experiment_id, known)
+        raise unknown("experiment", experiment_id, known)
     return [RunRow(*row) for row in rows]
 
 
