@@ -28,7 +28,7 @@ _KINDS = {
 }  # fmt: skip
 _NUMBER = r"(?:\d+(?:[.-]\d+)*[a-z]?|[A-Z](?:[.-]?\d+)*)(?![A-Za-z])(?:\(\w{1,4}\))*"
 _CITATION = re.compile(
-    rf"(?P<kind>§§?|\b(?:{'|'.join(sorted((k for k in _KINDS if k[0].isalpha()), key=len, reverse=True))})\b\.?)\s*"
+    rf"(?P<kind>§§?|\b(?:{'|'.join(sorted((k for k in _KINDS if k[0].isalpha()), key=len, reverse=True))})\b|\b(?:sec|art)\.)[ \t]*\n?[ \t]*"
     rf"(?P<first>{_NUMBER})(?P<more>(?:(?:\s*[–—]\s*|\s*(?:,|;|and|or|to|through|-|\band\b|\bor\b|, and|, or)\s+)(?:(?:section|article|rule|clause|chapter)s?\s+)?{_NUMBER})*)",
     re.IGNORECASE,
 )
@@ -39,6 +39,7 @@ _EXTERNAL = re.compile(
     r"(?:[A-Z][\w’'-]*\s+){0,6}?(?:Directive|Regulation|Act|Treaty|Charter|Convention|Code|Constitution|Decision|Agreement|Law|TFEU|TEU|RFC|ISO|EN|IEC)\b"
     r"(?!\s*(?:and|or)\b)"
 )
+_THEREOF = re.compile(r"\s+thereof\b", re.IGNORECASE)
 _OWN = re.compile(r"\s*(?:of|in)\s+this\s+(?:Directive|Regulation|Act|Treaty|Code|Agreement|Law)\b", re.IGNORECASE)
 
 
@@ -57,6 +58,8 @@ def find_citations(text: str) -> list[Mention]:
             continue
         if _EXTERNAL.match(text, match.end()) and not _OWN.match(text, match.end()):
             continue
+        if _THEREOF.match(text, match.end()) and _EXTERNAL.search(text, max(0, match.start() - 200), match.start()):
+            continue  # "Article 8 of Regulation 182/2011, in conjunction with Article 5 thereof"
         kind = _KINDS[word]
         previous = ""
         for part in _PART.finditer(text, match.start("first"), match.end()):
@@ -110,6 +113,11 @@ _BARE = re.compile(
     rf"(?P<term>[A-Za-z][\w’'/-]*(?:[ ][\w’'/-]+){{0,4}})\s+(?:{_VERB})\s+(?!that\b)",
     re.IGNORECASE,
 )
+# "the Gulf Water Company (the “Supplier”)", "erased without delay (‘accuracy’);": what stands before the bracket is the meaning.
+_PARENTHESIS = re.compile(
+    r"\((?:(?:each(?: of them)?,? )?(?:an?|the|collectively,? the|together,? the) |(?:hereinafter|hereafter|herein)(?: called| referred to as)?,? (?:the |an? )?)?"
+    r"[\"“‘«](?P<term>[^\"“”‘’«»\n()]{2,60}?)[\"”’»]\)"
+)
 _GLOSSARY = re.compile(r"^\s*(?:[-*•]\s+)?(?:\*\*|__)(?P<term>[^*_\n]{2,60}?)[:.]?(?:\*\*|__)\s*(?:[:—–-]\s+)(?=\w)")
 _NOT_A_TERM = frozenset(
     """
@@ -129,15 +137,20 @@ def find_definitions(text: str) -> list[Definition]:
     for start, end in sentences(text):
         sentence = text[start:end]
         terms: list[str] = []
-        for pattern in (_THE_TERM, _QUOTED, _CALLED, _GLOSSARY, _BARE):
+        for pattern in (_THE_TERM, _QUOTED, _CALLED, _GLOSSARY, _PARENTHESIS, _BARE):
             for match in pattern.finditer(sentence):
                 term = " ".join(match["term"].strip(" *_`\"'“”‘’«»,:").split())
-                if pattern is _BARE and terms:
+                if pattern is _BARE and (terms or (re.search(r"\bmeans$", sentence[: match.end()].rstrip()) and _noun_means(sentence, match.end()))):
                     continue
                 if _is_term(term) and term_key(term) not in map(term_key, terms):
                     terms.append(term)
         found += [Definition(term, start, end) for term in terms]
     return found
+
+
+def _noun_means(sentence: str, after: int) -> bool:
+    """Whether "means" is the noun ("the use of electronic means for …"): nothing like a meaning follows."""
+    return re.match(r"(?:for|of|to|by|and|or|which|shall|must|may|is|are|in order)\b|[,.;:)]", sentence[after:].lstrip()) is not None
 
 
 def _is_term(term: str) -> bool:
