@@ -13,7 +13,7 @@ class Refused(Exception):
 
 
 def decode(data: bytes) -> str:
-    """The text of a file: UTF-8 (with or without mark), UTF-16 or UTF-32 with mark, else Windows-1252. Line ends become `\\n`."""
+    """The text of a file: UTF-8, UTF-16 or UTF-32 (with or without mark), else Windows-1252. Line ends become `\\n`."""
     if not data.strip():
         raise Refused("empty: the file holds no text")
     for mark, encoding in (
@@ -29,7 +29,13 @@ def decode(data: bytes) -> str:
             except UnicodeDecodeError:
                 raise Refused(f"encoding: the file is marked as {encoding} but is not") from None
     if b"\0" in data:
-        raise Refused("binary: the file holds NUL bytes")
+        wide = _wide(data)
+        if wide is None:
+            raise Refused("binary: the file holds NUL bytes")
+        try:
+            return _clean(data.decode(wide))
+        except UnicodeDecodeError:
+            raise Refused("binary: the file holds NUL bytes") from None
     try:
         return _clean(data.decode("utf-8"))
     except UnicodeDecodeError:
@@ -40,6 +46,19 @@ def decode(data: bytes) -> str:
         return _clean(data.decode("cp1252"))
     except UnicodeDecodeError:
         raise Refused("encoding: the file is neither UTF-8 nor Windows-1252") from None
+
+
+def _wide(data: bytes) -> str | None:
+    """UTF-16 or UTF-32 without a mark, told by where the NUL bytes stand: in text with Latin letters, at every second (or three of every four) places."""
+    sample = data[:8192]
+    for width, encoding, at in ((4, "utf-32-le", (1, 2, 3)), (4, "utf-32-be", (0, 1, 2)), (2, "utf-16-le", (1,)), (2, "utf-16-be", (0,))):
+        if len(data) % width or len(sample) < 2 * width:
+            continue
+        columns = [sample[i::width] for i in range(width)]
+        shares = [column.count(0) / len(column) for column in columns]
+        if all(share >= 0.4 if i in at else share <= 0.05 for i, share in enumerate(shares)):
+            return encoding
+    return None
 
 
 def _clean(text: str) -> str:
