@@ -36,7 +36,7 @@ def test_real_files_in_odd_encodings(shared_data: Callable[[str], Path]) -> None
     same = {decode((folder / f"fake-text-utf-{name}.txt").read_bytes()).split()[0] for name in ("16", "16-le", "16-be", "32")}
     assert len(same) == 1 and same.pop().isalpha()
     for name in ("empty.txt", "fake-text-all-whitespace.txt"):
-        with pytest.raises(Refused, match="^empty: "):
+        with pytest.raises(Refused, match=r"^empty: "):
             decode((folder / name).read_bytes())
     for name in ("UDHR_first_article_all.txt", "book-war-and-peace-1225p.txt", "norwich-city.txt"):
         text = decode((folder / name).read_bytes())
