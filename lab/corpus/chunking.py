@@ -38,14 +38,19 @@ def chunk(document: Document, settings: IngestSettings, count_tokens: CountToken
     elif settings.chunker == "fixed":
         spans = _fixed(document, settings.chunk_size or 800, settings.overlap)
     elif settings.chunker == "paragraph":
-        spans = _paragraphs(document, settings.chunk_size or 40)
+        spans = _paragraphs(document, settings.chunk_size or 40, _at_least(lambda text: len(text.split())))
     else:
         window = limit or _LIMIT_WITHOUT_TOKENIZER
-        spans = _headings(document, settings.chunk_size, window, settings.context == "on", count_tokens)
+        spans = _headings(document, settings.chunk_size, window, settings.context == "on", _at_least(count_tokens))
     return [
         Chunk(document.source, n, start, end, document.text[start:end], context_line(document.title, path), path)
         for n, (path, (start, end)) in enumerate(spans, 1)
     ]
+
+
+def _at_least(count: CountTokens) -> CountTokens:
+    """`count`, but a unit for every 64 characters at least: a tokenizer takes a run without spaces, however long, for one unknown word."""
+    return lambda text: max(count(text), len(text) // 64)
 
 
 def context_line(title: str, path: Sequence[str]) -> str:
@@ -79,12 +84,12 @@ def _fixed(document: Document, size: int, overlap: int) -> list[tuple[tuple[str,
     return out
 
 
-def _paragraphs(document: Document, most: int) -> list[tuple[tuple[str, ...], Span]]:
+def _paragraphs(document: Document, most: int, count: CountTokens) -> list[tuple[tuple[str, ...], Span]]:
     """Paragraphs of at most `most` words; a longer one is cut at sentence ends, a longer sentence at words."""
     out = []
     for section in _sections(document):
         for block in section.blocks:
-            for span in _pack(document.text, _atoms(document.text, block), most, most, lambda t: len(t.split())):
+            for span in _pack(document.text, _atoms(document.text, block), most, most, count):
                 out.append((section.path, span))
     return out
 
@@ -183,7 +188,10 @@ def _cut(text: str, atom: Span, target: int, count: CountTokens) -> list[Span]:
         return [atom]
     pieces = []
     while start < end:
-        low, high = 1, end - start  # the longest prefix that fits, by halving
+        # The longest prefix that fits: a reach that does not fit is sought by doubling, then halved; never the whole rest, which may be megabytes.
+        low, high = 1, min(4 * target, end - start)
+        while high < end - start and count(text[start : start + high]) <= target:
+            low, high = high, min(2 * high, end - start)
         while low < high:
             middle = (low + high + 1) // 2
             if count(text[start : start + middle]) <= target:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lab.corpus.chunking import chunk
+from lab.corpus.readers import plain
 from lab.errors import LabError, UsageError
 from lab.models.embedders import KeywordEmbedder, check_vectors, embedder
 from lab.models.minilm import MiniLM
 from lab.models.rerankers import MaxSim
+from lab.settings import IngestSettings
 from lab.text import text_hash
 
 TEXTS = ["A short one.", "inspect the relief valve monthly " * 80, "Kyoto in autumn", "x", "What is a cold permit?", "é ✓ 𝔘", "word " * 30] * 3
@@ -73,3 +76,19 @@ def test_what_no_index_could_hold_is_refused() -> None:
             check_vectors(np.full((1, 4), bad), "x", 1, 4)
     with pytest.raises(UsageError, match="did you mean 'minilm'"):
         embedder("minilmm")
+
+
+@pytest.mark.parametrize("line", ["word and another, ", "abcdefghij", "𝔘✓"])
+def test_a_long_line_is_cut_in_time_that_grows_with_its_length(minilm: MiniLM, line: str) -> None:
+    text = line * (300_000 // len(line))
+    counted = 0
+
+    def count(piece: str) -> int:
+        nonlocal counted
+        counted += len(piece)
+        return minilm.count_tokens(piece)
+
+    chunks = chunk(plain.read("big.txt", text), IngestSettings(), count, minilm.limit)
+    assert counted <= 60 * len(text), "work grows with the length of the line, not with its square"
+    assert max(len(c.text) for c in chunks) <= 64 * 256
+    assert "".join(c.text for c in chunks).replace(" ", "") == text.replace(" ", "")
