@@ -28,8 +28,22 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class Hyperlink:
+    """`[start, end)` of a document's text that its author made a reference to `target`: a URL, a path relative to the source, `#anchor`, or both."""
+
+    start: int
+    end: int
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
-    """A file as ingested. Every offset in the lab is a code point of `text`."""
+    """A file as ingested. Every offset in the lab is a code point of `text`.
+
+    What the file tells besides its text: `pages` are (offset, page number) in order, `anchors` the places with a name (name → offset), `hyperlinks`
+    the references its author made, `terms` the spans of what is marked as a term being defined, each with the end of its definition.
+    `source_url`, `version` and `updated` (ISO date) are empty where the file does not tell.
+    """
 
     source: str
     title: str
@@ -37,11 +51,22 @@ class Document:
     blocks: tuple[Block, ...] = ()
     format: str = "text"
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    pages: tuple[tuple[int, int], ...] = ()
+    anchors: Mapping[str, int] = field(default_factory=dict)
+    hyperlinks: tuple[Hyperlink, ...] = ()
+    terms: tuple[tuple[int, int, int], ...] = ()
+    source_url: str = ""
+    version: str = ""
+    updated: str = ""
+    extractor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The unit of retrieval: `[start, end)` of its document, word for word in `text`; `context` stands outside of it."""
+    """The unit of retrieval: `[start, end)` of its document, word for word in `text`; `context` stands outside of it.
+
+    `page` is that of its first character; `window` the span around it that is returned for reading (sentence-window) and never scored.
+    """
 
     source: str
     n: int
@@ -50,6 +75,8 @@ class Chunk:
     text: str
     context: str
     heading: tuple[str, ...] = ()
+    page: int | None = None
+    window: tuple[int, int] | None = None
 
     @property
     def chunk_id(self) -> str:

@@ -16,11 +16,30 @@ create table :"schema".files (
     content_hash bytea,
     bytes        bigint not null default 0,
     authority    int not null default 0,
-    metadata     jsonb not null default '{}',
+    metadata     jsonb not null default '{}',   -- what the file tells of itself, typed
+    given        jsonb not null default '{}',   -- what --metadata said of it; wins over metadata
+    extractor    text not null default '',      -- reader and its version, as markdown-2
+    source_url   text not null default '',
+    document_version text not null default '',
+    last_updated date,
+    -- What the reader saw besides the text, by offset: blocks, pages, anchors, hyperlinks, terms.
+    structure    jsonb not null default '{}',
     status       text not null check (status in ('indexed', 'missing', 'retired', 'refused')),
     reason       text,
-    changed_at   timestamptz not null default clock_timestamp()
+    changed_at   timestamptz not null default clock_timestamp(),
+    checked_at   timestamptz not null default clock_timestamp(), -- when an ingest last looked at it
+    outcome      text not null default 'indexed'                 -- what it found: indexed, unchanged, replaced, missing, retired, refused
 );
+
+-- What became of each file, append-only; a look that found nothing new stands in files alone.
+create table :"schema".events (
+    event_id bigint generated always as identity primary key,
+    at       timestamptz not null default clock_timestamp(),
+    source   text collate "C" not null,
+    outcome  text not null check (outcome in ('indexed', 'replaced', 'missing', 'found', 'retired', 'refused')),
+    reason   text
+);
+create index events_source on :"schema".events (source, event_id);
 
 create table :"schema".chunks (
     key       bigint generated always as identity primary key,
@@ -31,6 +50,9 @@ create table :"schema".chunks (
     text      text not null check (text <> ''),
     context   text not null,
     heading   text[] not null,
+    page      int,                          -- of its first character, where the format has pages
+    window_start int,                       -- sentence-window: what is read around it, as offsets; never scored
+    window_end   int,
     -- What is indexed: context, line break, text (or the text alone), at most 60,000 characters of it: a tsvector over 1 MB would abort the load, here and in
     -- the BM25 index, and a character can take 14 bytes there (four as such, in a compound and in its parts, and a position).
     body      text not null check (length(body) <= 60000),
@@ -59,3 +81,18 @@ create table :"schema".links (
 create index links_from on :"schema".links (from_id) where from_id is not null;
 create index links_term on :"schema".links (term) where term is not null;
 create index links_to on :"schema".links (to_id);
+
+-- Near twins: which exact classes were looked at, with the bands of their MinHash signature, and the pairs that are alike.
+create table :"schema".near (
+    class_id bytea primary key,
+    bands    bigint[] not null
+);
+create index near_bands on :"schema".near using gin (bands);
+create table :"schema".near_pairs (
+    a bytea not null references :"schema".near on delete cascade,
+    b bytea not null references :"schema".near on delete cascade,
+    similarity real not null,               -- Jaccard of their shingles
+    primary key (a, b),
+    check (a < b)
+);
+create index near_pairs_b on :"schema".near_pairs (b);

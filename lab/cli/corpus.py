@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -12,6 +12,9 @@ from lab.cli.server import Json
 from lab.cli.words import IngestFlags, passed
 from lab.errors import UsageError
 from lab.progress import say
+
+if TYPE_CHECKING:
+    from lab.corpus.ingest import IngestReport
 
 
 def ingest(
@@ -22,6 +25,10 @@ def ingest(
     language: Annotated[str, Parameter(help="text search configuration of a new collection")] = "english",
     prune: Annotated[bool, Parameter(negative=(), help="retire documents whose files are gone from under the paths named")] = False,
     strict: Annotated[bool, Parameter(negative=(), help="exit 3 if a file was refused")] = False,
+    dry_run: Annotated[bool, Parameter(name="--dry-run", negative=(), help="read and cut everything, report, store nothing")] = False,
+    watch: Annotated[bool, Parameter(negative=(), help="go on: ingest again whenever a file changes, until Ctrl-C")] = False,
+    metadata: Annotated[Path | None, Parameter(help="CSV with a column source: what to know about each file, for filters")] = None,
+    password: Annotated[str | None, Parameter(help="opens encrypted PDFs")] = None,
     json: Json = False,
     flags: IngestFlags = None,
 ) -> int:
@@ -30,11 +37,30 @@ def ingest(
     Parameters
     ----------
     paths
-        Files and folders; Markdown, reST and plain text.
+        Files and folders: PDF, HTML, DOCX, ODT, EPUB, Markdown, reST and plain text, told by content.
     """
     from lab.corpus.ingest import ingest as run_ingest
 
-    report = run_ingest(list(paths), collection, authority_file=authority, language=language, format=format, prune=prune, root=None, **passed(flags))
+    def once() -> IngestReport:
+        return run_ingest(
+            list(paths), collection, authority_file=authority, language=language, format=format, prune=prune, root=None, metadata_file=metadata,
+            password=password, dry_run=dry_run, **passed(flags),
+        )  # fmt: skip
+
+    if watch and dry_run:
+        raise UsageError("--watch and --dry-run exclude each other: a dry run looks once.")
+    report = once()
+    _report(report, json)
+    if watch:
+        from lab.corpus.watch import changes
+
+        for named in changes(list(paths)):
+            say(f"changed: {named}")
+            _report(once(), json)
+    return 3 if strict and report.refused else 0
+
+
+def _report(report: IngestReport, json: bool) -> None:
     for source, reason in report.refused[:20]:
         say(f"refused {source}: {reason}")
     if len(report.refused) > 20:
@@ -51,11 +77,15 @@ def ingest(
         print_json(report.to_json())
     else:
         counts = ", ".join(f"{count} {name}" for name, count in report.files.items() if count) or "nothing"
+        if report.dry_run:
+            line(
+                f"{report.collection}: would be {counts}; {report.chunks} chunks of new or changed files; {report.seconds:.1f} s; nothing was stored"
+            )
+            return
         line(
-            f"{collection}: files {counts}; {report.chunks} chunks, {report.links['cites']} citations, {report.links['defines']} definitions; "
+            f"{report.collection}: files {counts}; {report.chunks} chunks, {report.links['cites']} citations, {report.links['defines']} definitions; "
             f"{report.seconds:.1f} s"
         )
-    return 3 if strict and report.refused else 0
 
 
 def index(name: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
@@ -9,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab.corpus import authority, chunking, links, readers, sources
+from lab.corpus import authority, chunking, links, metadata, reading, sources
 from lab.corpus.readers import beir
-from lab.corpus.validate import Refused, decode
+from lab.corpus.readers.worker import Worker
+from lab.corpus.validate import Refused
 from lab.corpus.vectors import embed
 from lab.errors import CannotJudge, UsageError
 from lab.models.embedders import Embedder, embedder
@@ -41,6 +43,7 @@ class IngestReport:
     without_vector: int
     over_limit: int
     seconds: float
+    dry_run: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The object of `lab ingest --json`."""
@@ -55,6 +58,7 @@ class IngestReport:
             "embedded": self.embedded,
             "without_vector": self.without_vector,
             "over_limit": self.over_limit,
+            "dry_run": self.dry_run,
             "seconds": round(self.seconds, 3),
         }
 
@@ -76,6 +80,9 @@ class _Work:
     unrecorded: list[tuple[str, str, str, int]] = field(default_factory=list)  # refused before the collection was made: source, root, reason, size
     seen: set[str] = field(default_factory=set)
     back: list[str] = field(default_factory=list)
+    same: list[str] = field(default_factory=list)
+    dry: bool = False
+    would: int = 0  # chunks that a dry run would store
     embedded: int = 0
     over_limit: int = 0
     changed: bool = False
@@ -92,13 +99,17 @@ def ingest(
     format: str = "auto",
     prune: bool = False,
     root: str | None = None,
+    metadata_file: str | Path | None = None,
+    password: str | None = None,
+    dry_run: bool = False,
     **flags: str | int,
 ) -> IngestReport:
     """Reads files and folders into a collection, and returns what became of each file.
 
     Trust tiers come from `authority_file`, else from source_authority.json in the first folder named that has one, else they stay as they were: a
     collection has one set of rules, the last given. `root` names the one folder given by something else than its path, so that the same documents in
-    another place (a shipped set, checked out or installed) are the same files. `flags` are ingest flags (`chunker="fixed"`). A collection keeps the flags it was made with: other ones raise UsageError, as do a path that
+    another place (a shipped set, checked out or installed) are the same files. `metadata_file` is a CSV (`lab.corpus.metadata`), `password` opens encrypted
+    PDFs. A `dry_run` reads and cuts everything, and stores nothing. `flags` are ingest flags (`chunker="fixed"`). A collection keeps the flags it was made with: other ones raise UsageError, as do a path that
     does not exist and an unknown flag; nothing readable at all raises CannotJudge, with nothing written.
     """
     if store is None:
@@ -113,6 +124,9 @@ def ingest(
                 format=format,
                 prune=prune,
                 root=root,
+                metadata_file=metadata_file,
+                password=password,
+                dry_run=dry_run,
                 **flags,
             )
     start = time.monotonic()
@@ -126,18 +140,28 @@ def ingest(
         if not path.exists():
             raise UsageError(f"{path} does not exist: name a file or a folder that does.")
     words = {name: str(value) for name, value in flags.items()}
-    with collections.locked(store, collection):
+    said = metadata.load(Path(metadata_file)) if metadata_file is not None else {}
+    with contextlib.nullcontext() if dry_run else collections.locked(store, collection):
         work = _begin(store, collection, settings, words, authority_file, listed, language)
+        work.dry = dry_run
         files = list(sources.listed(listed, work.known, root)) if format == "auto" else []
         if format == "auto":
-            _ingest_files(work, files)
+            _ingest_files(work, files, password)
         else:
             for path in listed:
                 _ingest_records(work, path / "corpus.jsonl" if path.is_dir() else path)
+        gone = sources.vanished(listed, work.known, work.seen, format, root)
+        if dry_run:
+            work.counts["retired" if prune else "missing"] = len(gone)
+            return _foretold(work, [] if prune else gone, time.monotonic() - start)
         if work.collection is None:
             raise _nothing(listed, work)
-        missing = _vanished(work, sources.vanished(listed, work.known, work.seen, format, root), prune)
-        return _finish(work, missing, time.monotonic() - start)
+        missing = _vanished(work, gone, prune)
+        if said:
+            absent = documents.give(store, work.collection, said)
+            if absent:
+                say(f"{len(absent)} sources of {metadata_file} are not in the collection, as {absent[0]}")
+        return _finish(work, missing, start)
 
 
 def _begin(
@@ -186,22 +210,23 @@ def _nothing(paths: Sequence[Path], work: _Work) -> CannotJudge:
     named = ", ".join(map(str, paths))
     if work.refused:
         source, reason = work.refused[0]
-        return CannotJudge(f"nothing readable under {named}: {len(work.refused)} files refused, as {source} ({reason}).")
-    return CannotJudge(f"nothing readable under {named}: no file ends in {', '.join(readers.known_endings())}.")
+        many = f"{len(work.refused)} files refused, as {source}" if len(work.refused) > 1 else source
+        return CannotJudge(f"nothing readable under {named}: {many} ({reason}).")
+    return CannotJudge(f"nothing readable under {named}: there is no file (hidden ones and {authority.FILE} do not count).")
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _ingest_files(work: _Work, files: Sequence[sources.File]) -> None:
-    total = sum(file.path.stat().st_size for file in files)
-    with Progress(f"ingest {work.name}", total / 1000, "kB") as bar:
+def _ingest_files(work: _Work, files: Sequence[sources.File], password: str | None) -> None:
+    total = sum(_size(file) for file in files)
+    with Progress(f"ingest {work.name}", total / 1000, "kB") as bar, Worker() as worker:
         window: list[documents.Load] = []
         held = 0
         for file in files:
-            load = _read(work, file)
+            load = _read(work, file, worker, password)
             if load is None:
-                bar.advance(file.path.stat().st_size / 1000)
+                bar.advance(_size(file) / 1000)
                 continue
             window.append(load)
             held += len(load.chunks)
@@ -211,38 +236,41 @@ def _ingest_files(work: _Work, files: Sequence[sources.File]) -> None:
         _store(work, window, bar)
 
 
-def _read(work: _Work, file: sources.File) -> documents.Load | None:
+def _size(file: sources.File) -> int:
+    try:
+        return file.path.stat().st_size
+    except OSError:
+        return 0  # gone since it was listed, or a link to nowhere
+
+
+def _read(work: _Work, file: sources.File, worker: Worker, password: str | None) -> documents.Load | None:
     """The file ready to be stored, or None when it is unchanged or refused."""
     work.seen.add(file.source)
-    size = file.path.stat().st_size
-    reader = readers.reader_for(file.path.name)
     row = work.known.get(file.source)
     try:
-        if reader is None:
-            raise Refused(f"format: no reader for {file.path.suffix or 'a name without ending'}")
-        try:
-            data = file.path.read_bytes()
-        except OSError as error:
-            raise Refused(f"unreadable: {error.strerror}") from None
-        digest = hashlib.sha256(data).digest()
-        if row is not None and row.content_hash == digest and row.status in {"indexed", "missing"}:
-            work.counts["unchanged"] += 1
-            if row.status == "missing":
-                work.back.append(file.source)
+        outcome = reading.read(file, row, worker, password)
+        if outcome.document is None:
+            _unchanged(work, file.source, row)
             return None
-        document = reader(file.source, decode(data))
-        load = _load(work, document, str(file.root), digest, size)
+        load = _load(work, outcome.document, str(file.root), outcome.digest, outcome.size)
         if not load.chunks:
             raise Refused("empty: the file holds no text")
         return load
     except Refused as refusal:
-        _refuse(work, file.source, str(file.root), str(refusal), size)
+        _refuse(work, file.source, str(file.root), str(refusal), _size(file))
         return None
+
+
+def _unchanged(work: _Work, source: str, row: documents.FileRow | None) -> None:
+    work.counts["unchanged"] += 1
+    (work.back if row is not None and row.status == "missing" else work.same).append(source)
 
 
 def _refuse(work: _Work, source: str, root: str, reason: str, size: int) -> None:
     work.counts["refused"] += 1
     work.refused.append((source, reason))
+    if work.dry:
+        return
     if work.collection is None:
         work.unrecorded.append((source, root, reason, size))
     else:
@@ -264,9 +292,7 @@ def _ingest_records(work: _Work, path: Path) -> None:
             digest = hashlib.sha256(line).digest()
             row = work.known.get(document.source)
             if row is not None and row.content_hash == digest and row.status in {"indexed", "missing"}:
-                work.counts["unchanged"] += 1
-                if row.status == "missing":
-                    work.back.append(document.source)
+                _unchanged(work, document.source, row)
                 bar.advance(len(line) / 1000)
                 continue
             load = _load(work, document, root, digest, len(line))
@@ -298,6 +324,13 @@ def _store(work: _Work, window: Sequence[documents.Load], bar: Progress, *, toge
     """Embeds the texts of a window in one go, then stores its documents."""
     if not window:
         return
+    if work.dry:
+        for load in window:
+            row = work.known.get(load.document.source)
+            work.counts["replaced" if _replaces(row) else "indexed"] += 1
+            work.would += len(load.chunks)
+            bar.advance(load.bytes / 1000)
+        return
     if work.collection is None:
         work.collection = collections.create(
             work.store, work.name, work.settings, embedder=work.model.name, model_digest=work.model.digest, dim=work.model.dim, language=work.language
@@ -326,9 +359,13 @@ def _store(work: _Work, window: Sequence[documents.Load], bar: Progress, *, toge
     store(work.store, work.collection, ready)
     for load in ready:
         row = work.known.get(load.document.source)
-        work.counts["replaced" if row is not None and row.content_hash is not None and row.status != "retired" else "indexed"] += 1
+        work.counts["replaced" if _replaces(row) else "indexed"] += 1
     work.changed = True
     bar.advance(total - fresh)
+
+
+def _replaces(row: documents.FileRow | None) -> bool:
+    return row is not None and row.content_hash is not None and row.status != "retired"
 
 
 # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -346,10 +383,18 @@ def _vanished(work: _Work, gone: list[str], prune: bool) -> list[str]:
         documents.mark(work.store, work.collection, gone, "missing", "the file is gone")
         work.counts["missing"] = len(gone)
     documents.restore(work.store, work.collection, work.back)
+    documents.unchanged(work.store, work.collection, work.same)
     return gone
 
 
-def _finish(work: _Work, missing: Sequence[str], seconds: float) -> IngestReport:
+def _foretold(work: _Work, missing: Sequence[str], seconds: float) -> IngestReport:
+    """The report of a dry run: links are not looked for."""
+    return IngestReport(
+        work.name, work.counts, work.refused, missing, work.would, {"cites": 0, "defines": 0}, 0, 0, work.over_limit, seconds, dry_run=True
+    )
+
+
+def _finish(work: _Work, missing: Sequence[str], start: float) -> IngestReport:
     assert work.collection is not None
     collection = work.collection
     for source, root, reason, size in work.unrecorded:
@@ -371,7 +416,7 @@ def _finish(work: _Work, missing: Sequence[str], seconds: float) -> IngestReport
     sizes = collections.size(work.store, collection)
     return IngestReport(
         collection.name, work.counts, work.refused, missing, sizes.chunks, {"cites": sizes.cites, "defines": sizes.defines}, work.embedded,
-        documents.counts(work.store, collection)["without_vector"], work.over_limit, seconds,
+        documents.counts(work.store, collection)["without_vector"], work.over_limit, time.monotonic() - start,
     )  # fmt: skip
 
 

@@ -8,6 +8,9 @@ import codecs
 _BINARY = frozenset(range(0x09)) | frozenset(range(0x0E, 0x1B)) | frozenset({0x7F})
 
 
+_LEGACY = ("cp932", "euc_jp", "gb18030", "big5", "euc_kr", "cp1251", "koi8_r", "cp1253", "cp1255", "cp1256", "cp1250", "cp1254", "tis_620")
+
+
 class Refused(Exception):
     """The file cannot be read; the message says why."""
 
@@ -42,10 +45,29 @@ def decode(data: bytes) -> str:
         pass
     if sum(byte in _BINARY for byte in data[:8192]) > 0:
         raise Refused("binary: the file holds control characters")
-    try:
-        return _clean(data.decode("cp1252"))
-    except UnicodeDecodeError:
-        raise Refused("encoding: the file is neither UTF-8 nor Windows-1252") from None
+    return _clean(_legacy(data))
+
+
+def _legacy(data: bytes) -> str:
+    """Text in an encoding of one or two bytes a letter. Western text has few letters beyond ASCII; where they are many, charset-normalizer is asked, and
+    where it is not sure the file is refused: a wrong guess would be stored as words that nobody wrote."""
+    sample = data[:100_000]
+    high = sum(byte >= 0x80 for byte in sample)
+    letters = high + sum(65 <= byte <= 90 or 97 <= byte <= 122 for byte in sample)
+    if high <= 0.25 * letters:
+        try:
+            return data.decode("cp1252")
+        except UnicodeDecodeError:
+            pass
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(data[:1_000_000], steps=10, chunk_size=4096, cp_isolation=list(_LEGACY)).best()
+    if best is not None and best.percent_coherence >= 20:
+        try:
+            return data.decode(best.encoding)
+        except UnicodeDecodeError:
+            pass
+    raise Refused("encoding: neither UTF-8 nor Windows-1252 nor surely another: convert it to UTF-8")
 
 
 def _wide(data: bytes) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ class FileRow:
     status: str
     reason: str | None
     authority: int
+    extractor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Load:
 
 def ledger(store: Store, collection: Collection) -> dict[str, FileRow]:
     rows = store.rows(
-        sql.SQL("select source, root, format, content_hash, status, reason, authority from {}.files order by source").format(
+        sql.SQL("select source, root, format, content_hash, status, reason, authority, extractor from {}.files order by source").format(
             sql.Identifier(collection.schema)
         )
     )
@@ -75,12 +77,16 @@ def _replace_many(connection: Connection, collection: Collection, loads: Sequenc
     sources = [load.document.source for load in loads]
     row = connection.execute(sql.SQL("select count(*) from {}.chunks where source = any(%s)").format(schema), [sources]).fetchone()
     deleted = int(row[0]) if row else 0
-    if row is not None:
-        connection.execute(sql.SQL("delete from {}.files where source = any(%s)").format(schema), [sources])
+    gone = connection.execute(
+        sql.SQL("delete from {}.files where source = any(%s) returning source, given, status, content_hash").format(schema), [sources]
+    ).fetchall()
+    kept = {source: given for source, given, _, _ in gone}
+    before = {source for source, _, status, content_hash in gone if content_hash is not None and status != "retired"}
     with connection.cursor() as cursor:
-        files = sql.SQL("copy {}.files (source, root, format, title, text, content_hash, bytes, authority, metadata, status) from stdin").format(
-            schema
-        )
+        files = sql.SQL(
+            "copy {}.files (source, root, format, title, text, content_hash, bytes, authority, metadata, given, extractor, source_url, document_version, "
+            "last_updated, structure, status, outcome) from stdin"
+        ).format(schema)
         with cursor.copy(files) as copy:
             for load in loads:
                 d = load.document
@@ -95,21 +101,55 @@ def _replace_many(connection: Connection, collection: Collection, loads: Sequenc
                         load.bytes,
                         load.authority,
                         Jsonb(dict(d.metadata)),
+                        Jsonb(kept.get(d.source, {})),
+                        d.extractor,
+                        d.source_url,
+                        d.version,
+                        d.updated or None,
+                        Jsonb(structure(d)),
                         "indexed",
+                        "replaced" if d.source in before else "indexed",
                     )
                 )
-        chunks = sql.SQL('copy {}.chunks (source, n, start, "end", text, context, heading, body, class_id, embedding) from stdin').format(schema)
+        chunks = sql.SQL(
+            'copy {}.chunks (source, n, start, "end", text, context, heading, page, window_start, window_end, body, class_id, embedding) from stdin'
+        ).format(schema)
         with cursor.copy(chunks) as copy:
             for load in loads:
                 for chunk, body, vector in zip(load.chunks, load.bodies, load.vectors, strict=True):
                     copy.write_row(
                         (
-                            chunk.source, chunk.n, chunk.start, chunk.end, chunk.text, chunk.context, list(chunk.heading), body,
+                            chunk.source, chunk.n, chunk.start, chunk.end, chunk.text, chunk.context, list(chunk.heading), chunk.page,
+                            *(chunk.window or (None, None)), body,
                             class_id(chunk.text), None if vector is None else HalfVector(vector),
                         )
                     )  # fmt: skip
+        _events(connection, collection, [(source, "replaced" if source in before else "indexed", None) for source in sources])
         _changed(connection, collection, deleted)
     return deleted
+
+
+def structure(document: Document) -> dict[str, Any]:
+    """What a reader saw besides the text, as it is stored; a document that is one paragraph has none."""
+    blocks = [[b.kind, b.start, b.end, b.level] for b in document.blocks]
+    found: dict[str, Any] = {
+        "blocks": blocks if len(blocks) != 1 or document.blocks[0].kind != "paragraph" else [],
+        "pages": [list(page) for page in document.pages],
+        "anchors": dict(document.anchors),
+        "hyperlinks": [[link.start, link.end, link.target] for link in document.hyperlinks],
+        "terms": [list(term) for term in document.terms],
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _events(connection: Connection, collection: Collection, rows: Sequence[tuple[str, str, str | None]]) -> None:
+    """Enters what became of some files in the history."""
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(sql.SQL("copy {}.events (source, outcome, reason) from stdin").format(sql.Identifier(collection.schema))) as copy,
+    ):
+        for row in rows:
+            copy.write_row(row)
 
 
 def _changed(connection: Connection, collection: Collection, deleted: int) -> None:
@@ -127,13 +167,27 @@ def mark(store: Store, collection: Collection, sources: Sequence[str], status: s
         if status in {"retired", "refused"}:
             gone = connection.execute(sql.SQL("delete from {}.chunks where source = any(%s)").format(schema), [list(sources)]).rowcount
             _changed(connection, collection, gone)
-        connection.execute(
-            sql.SQL("update {}.files set status = %s, reason = %s, changed_at = clock_timestamp() where source = any(%s) and status <> %s").format(
-                schema
-            ),
-            [status, reason, list(sources), status],
-        )
+        changed = connection.execute(
+            sql.SQL(
+                "update {}.files set status = %s, reason = %s, outcome = %s, changed_at = clock_timestamp(), checked_at = clock_timestamp() "
+                "where source = any(%s) and status <> %s returning source"
+            ).format(schema),
+            [status, reason, "unchanged" if status == "indexed" else status, list(sources), status],
+        ).fetchall()
+        _events(connection, collection, [(source, "found" if status == "indexed" else status, reason) for (source,) in sorted(changed)])
         return gone
+
+
+def unchanged(store: Store, collection: Collection, sources: Sequence[str]) -> None:
+    """Enters that an ingest looked at these files and found them as they were."""
+    if sources:
+        with store.single() as connection:
+            connection.execute(
+                sql.SQL("update {}.files set outcome = 'unchanged', checked_at = clock_timestamp() where source = any(%s)").format(
+                    sql.Identifier(collection.schema)
+                ),
+                [list(sources)],
+            )
 
 
 def refuse(store: Store, collection: Collection, source: str, root: str, reason: str, size: int) -> int:
@@ -145,18 +199,63 @@ def refuse(store: Store, collection: Collection, source: str, root: str, reason:
             _changed(connection, collection, gone)
         connection.execute(
             sql.SQL(
-                "insert into {}.files (source, root, format, bytes, status, reason) values (%s, %s, 'unknown', %s, 'refused', %s) "
-                "on conflict (source) do update set status = 'refused', reason = excluded.reason, text = null, content_hash = null, "
-                "root = excluded.root, changed_at = clock_timestamp()"
+                "insert into {}.files (source, root, format, bytes, status, reason, outcome) values (%s, %s, 'unknown', %s, 'refused', %s, 'refused') "
+                "on conflict (source) do update set status = 'refused', outcome = 'refused', reason = excluded.reason, text = null, content_hash = null, "
+                "structure = '{{}}', extractor = '', root = excluded.root, changed_at = clock_timestamp(), checked_at = clock_timestamp()"
             ).format(schema),
             [source, root, size, reason],
         )
+        _events(connection, collection, [(source, "refused", reason)])
         return gone
 
 
 def restore(store: Store, collection: Collection, sources: Sequence[str]) -> None:
     """A file that was missing and is there again, unchanged."""
     mark(store, collection, sources, "indexed", None)
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A line of the ledger as people read it: status is how it stands, outcome what the last ingest that looked at it did."""
+
+    source: str
+    status: str
+    outcome: str
+    reason: str | None
+    format: str
+    extractor: str
+    title: str
+    source_url: str
+    document_version: str
+    last_updated: dt.date | None
+    metadata: Mapping[str, Any]
+    chunks: int
+    changed_at: dt.datetime
+    checked_at: dt.datetime
+
+
+def entries(store: Store, collection: Collection) -> list[FileEntry]:
+    """The ledger in source order, with the number of chunks a file."""
+    rows = store.rows(
+        sql.SQL(
+            "select source, status, outcome, reason, format, extractor, title, source_url, document_version, last_updated, metadata || given, "
+            "(select count(*) from {0}.chunks c where c.source = f.source), changed_at, checked_at from {0}.files f order by source"
+        ).format(sql.Identifier(collection.schema))
+    )
+    return [FileEntry(*row) for row in rows]
+
+
+def give(store: Store, collection: Collection, metadata: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Stores what a metadata file says of each source, in place of what an earlier one said; returns the sources that the collection lacks."""
+    schema = sql.Identifier(collection.schema)
+    with store.connection() as connection:
+        known = {str(row[0]) for row in connection.execute(sql.SQL("select source from {}.files").format(schema))}
+        with connection.cursor() as cursor:
+            cursor.executemany(
+                sql.SQL("update {}.files set given = %s where source = %s and given <> %s").format(schema),
+                [(Jsonb(dict(values)), source, Jsonb(dict(values))) for source, values in sorted(metadata.items()) if source in known],
+            )
+    return sorted(set(metadata) - known)
 
 
 def texts(store: Store, collection: Collection, sources: Sequence[str] | None = None) -> Iterator[tuple[str, str, str]]:

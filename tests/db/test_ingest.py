@@ -93,7 +93,7 @@ def test_refused_files_are_listed_with_a_reason(store: Store, tmp_path: Path) ->
     assert dict(report.refused) == {
         "binary.txt": "binary: the file holds NUL bytes",
         "empty.md": "empty: the file holds no text",
-        "x.docx": "format: no reader for .docx",
+        "x.docx": "mismatch: named .docx but holds plain text",
     }
     rows = store.rows("select source, status from kb_c.files where status = 'refused' order by 1")
     assert rows == [("binary.txt", "refused"), ("empty.md", "refused"), ("x.docx", "refused")]

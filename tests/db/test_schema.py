@@ -9,6 +9,8 @@ import pytest
 
 from lab.errors import ServerError
 from lab.resources import folder
+from lab.settings import IngestSettings
+from lab.store import collections, documents
 from lab.store.connect import SCHEMA_VERSION, Store
 from tests.conftest import Databases
 
@@ -16,6 +18,10 @@ DUMPS = Path(__file__).parent / "dumps"
 SHAPE = """
 select table_name, column_name, data_type, is_nullable from information_schema.columns where table_schema = 'lab' order by 1, 2
 """
+TABLES = """
+select table_name, column_name, data_type, is_nullable, column_default from information_schema.columns where table_schema = 'kb_c' order by 1, 2
+"""
+INDEXES = "select indexname, indexdef from pg_indexes where schemaname = 'kb_c' order by 1"
 
 
 def test_connecting_twice_changes_nothing(store: Store) -> None:
@@ -38,12 +44,15 @@ def test_every_earlier_version_has_a_dump() -> None:
 
 @pytest.mark.parametrize("dump", sorted(DUMPS.glob("schema-*.sql")), ids=lambda p: p.stem)
 def test_an_old_database_is_upgraded_without_losing_a_run(dump: Path, databases: Databases, store: Store) -> None:
+    collections.create(store, "c", IngestSettings(embedder="none"), embedder="none", model_digest="none", dim=None, language="english")
     with databases.fresh("template0") as dsn:
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute(dump.read_text())
             runs = connection.execute("select count(*) from lab.runs").fetchone()
         with Store(dsn) as upgraded:
-            assert upgraded.rows(SHAPE) == store.rows(SHAPE)
+            for shape in (SHAPE, TABLES, INDEXES):
+                assert upgraded.rows(shape) == store.rows(shape)
+            assert [entry.source for entry in documents.entries(upgraded, collections.get(upgraded, "c"))] == ["a.md"]
             assert upgraded.rows("select count(*) from lab.runs") == [runs] == [(1,)]
 
 

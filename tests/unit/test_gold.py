@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.corpus.readers import reader_for
+from lab.corpus import readers
 from lab.errors import UsageError
 from lab.gold.check import classify, relocate
 from lab.gold.documents import made_for, python_topics, topics_digest
@@ -25,7 +25,7 @@ def texts() -> dict[str, str]:
     found = {}
     for path in sorted((HANDBOOK / "documents").rglob("*.md")):
         source = path.relative_to(HANDBOOK / "documents").as_posix()
-        reader = reader_for(path.name)
+        kind, text = readers.format_of(path.read_bytes(), path.name)
         assert reader is not None
         found[source] = reader(source, path.read_text(encoding="utf-8")).text
     return found

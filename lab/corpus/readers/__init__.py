@@ -1,35 +1,69 @@
-"""Readers: bytes → `Document`. One registry, one file a format.
+"""Readers: bytes → `Document`. One registry, one file a format; what a file is, `sniff` tells by its content.
 
-`reader_for(path)` chooses by the ending of the name; a new format is one entry in `_BY_ENDING` and one module.
+A new format is one entry in `FORMATS`, one module, and a sign in `sniff`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import PurePosixPath
+import dataclasses
+import importlib
+from dataclasses import dataclass
 
-from lab.corpus.readers import markdown, plain, rest
+from lab.corpus import sniff
+from lab.corpus.readers.plain import stem_title
+from lab.corpus.validate import Refused, decode
 from lab.records import Document
 
-Reader = Callable[[str, str], Document]
 
-# The longest ending wins: Sphinx ships its reST sources as *.rst.txt.
-_BY_ENDING: dict[str, Reader] = {
-    ".md": markdown.read,
-    ".markdown": markdown.read,
-    ".rst": rest.read,
-    ".rst.txt": rest.read,
-    ".txt": plain.read,
-    ".text": plain.read,
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A reader: `module.read`, given the decoded text or the bytes. `version` rises with every change of what it stores. A `heavy` one is run in a
+    process of its own, with a limit on its time and memory."""
+
+    module: str
+    version: int
+    binary: bool = False
+    heavy: bool = False
+    takes_password: bool = False
+
+
+FORMATS: dict[str, Format] = {
+    "markdown": Format("markdown", 2),
+    "rest": Format("rest", 2),
+    "text": Format("plain", 1),
+    "html": Format("html", 1, binary=True, heavy=True),
+    "pdf": Format("pdf", 1, binary=True, heavy=True, takes_password=True),
+    "docx": Format("docx", 1, binary=True, heavy=True),
+    "odt": Format("odt", 1, binary=True, heavy=True),
+    "epub": Format("epub", 1, binary=True, heavy=True),
 }
 
 
-def reader_for(name: str) -> Reader | None:
-    """The reader for a file name, or None."""
-    lower = PurePosixPath(name).name.lower()
-    endings = sorted((ending for ending in _BY_ENDING if lower.endswith(ending)), key=len)
-    return _BY_ENDING[endings[-1]] if endings else None
+def format_of(data: bytes, name: str) -> tuple[str, str]:
+    """(name of the format, decoded text or ""). Raises Refused where no reader takes the file."""
+    kind = sniff.kind(data, name)
+    if kind != "text":
+        return kind, ""
+    try:
+        text = decode(data)
+    except Refused as refusal:
+        known = sniff.name_of(data) if str(refusal).startswith(("binary", "encoding")) else None
+        if known and not known.startswith("text/"):
+            raise Refused(f"format: no reader for {known}") from None
+        raise
+    return sniff.text_kind(text, name), text
 
 
-def known_endings() -> list[str]:
-    return sorted(_BY_ENDING)
+def read(source: str, data: bytes, kind: str, text: str, password: str | None = None) -> Document:
+    """The document in a file of that format. Raises Refused."""
+    form = FORMATS[kind]
+    module = importlib.import_module(f"lab.corpus.readers.{form.module}")
+    if form.takes_password:
+        document: Document = module.read(source, data, password)
+    elif kind == "html":
+        document = module.read(source, module.decoded(data))
+    else:
+        document = module.read(source, data if form.binary else text)
+    if not document.text.strip():
+        raise Refused("empty: the file holds no text")
+    return dataclasses.replace(document, title=document.title or stem_title(source), extractor=f"{kind}-{form.version}")

@@ -9,13 +9,15 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from lab.corpus.metadata import front_matter_values
+from lab.corpus.readers.compose import iso_date
 from lab.corpus.readers.plain import split_lines, stem_title
-from lab.records import Block, BlockKind, Document
+from lab.corpus.readers.tables import rows_as_sentences
+from lab.records import Block, BlockKind, Document, Hyperlink
 
 
 @functools.cache
@@ -83,14 +85,55 @@ def read(source: str, text: str) -> Document:
         if end > start:
             blocks.append((kind, start, end, level))
     ordered = sorted(blocks, key=lambda block: (block[1], -block[2]))
+    said = front_matter_values(metadata)
     return Document(
         source=source,
         title=title or stem_title(source),
         text=stored,
         blocks=tuple(Block(kind, start, end, level) for kind, start, end, level in _flat(ordered)),
         format="markdown",
-        metadata=metadata,
+        metadata=said,
+        anchors=anchors_of(stored, ordered),
+        hyperlinks=hyperlinks(stored),
+        source_url=metadata.get("source_url") or metadata.get("url", ""),
+        version=metadata.get("version", ""),
+        updated=iso_date(metadata.get("last_updated") or metadata.get("updated") or metadata.get("date")),
     )
+
+
+_INLINE_LINK = re.compile(
+    r"(?<!!)\[(?P<text>[^\[\]\n]*(?:\[[^\[\]\n]*\][^\[\]\n]*)*)\]\(\s*<?(?P<target>[^\s()<>]*(?:\([^\s()]*\)[^\s()<>]*)*)>?(?:\s+[\"'(][^\n]*?[\"')])?\s*\)"
+)
+_REFERENCE = re.compile(r"(?<!!)\[(?P<text>[^\[\]\n]+)\]\[(?P<label>[^\[\]\n]*)\]")
+_TARGET = re.compile(r"^ {0,3}\[(?P<label>[^\]\n]+)\]:\s*<?(?P<target>\S+?)>?(?:\s+[\"'(].*)?$", re.MULTILINE)
+_EXPLICIT_ANCHOR = re.compile(r"<a\s+(?:name|id)\s*=\s*[\"'](?P<name>[^\"']+)[\"']|\{#(?P<attribute>[\w:.-]+)\}")
+
+
+def hyperlinks(text: str) -> tuple[Hyperlink, ...]:
+    """The references an author made: `[words](target)` and `[words][label]`, by the span of the whole, in order."""
+    targets = {" ".join(m["label"].lower().split()): m["target"] for m in _TARGET.finditer(text)}
+    found = [Hyperlink(m.start(), m.end(), m["target"]) for m in _INLINE_LINK.finditer(text) if m["target"]]
+    for m in _REFERENCE.finditer(text):
+        target = targets.get(" ".join((m["label"] or m["text"]).lower().split()))
+        if target:
+            found.append(Hyperlink(m.start(), m.end(), target))
+    return tuple(sorted(found, key=lambda link: (link.start, link.end)))
+
+
+def anchors_of(text: str, blocks: Sequence[tuple[BlockKind, int, int, int]]) -> dict[str, int]:
+    """`#name` → offset: the headings, named as most sites name them (lower case, words joined by hyphens), and names given in so many words."""
+    found: dict[str, int] = {}
+    for kind, start, end, _ in blocks:
+        if kind == "heading":
+            words = re.sub(r"[^\w\s-]", "", text[start:end].splitlines()[0].strip("# ").lower())
+            slug = re.sub(r"\s+", "-", words.strip())
+            name, number = f"#{slug}", 1
+            while name in found:
+                name, number = f"#{slug}-{number}", number + 1
+            found[name] = start
+    for match in _EXPLICIT_ANCHOR.finditer(text):
+        found.setdefault(f"#{match['name'] or match['attribute']}", match.start())
+    return found
 
 
 def front_matter(lines: Sequence[str]) -> tuple[dict[str, str], int]:
@@ -135,30 +178,3 @@ def _table(tokens: Sequence[Token], at: int) -> list[list[str]]:
         elif token.type == "inline":
             rows[-1].append(plain_inline(token))
     return rows
-
-
-def rows_as_sentences(rows: Sequence[Sequence[Any]]) -> list[str]:
-    """One sentence a row.
-
-    >>> rows_as_sentences([["Pump", "Test interval"], ["Pump A", "6 months"]])
-    ['For Pump A, the test interval is 6 months.']
-    """
-    if not rows:
-        return []
-    heads = [str(cell).strip() for cell in rows[0]]
-    sentences = []
-    for row in rows[1:]:
-        cells = [str(cell).strip() for cell in row]
-        if not any(cells):
-            continue
-        parts = [f"the {_uncapital(head)} is {cell.rstrip('.')}" if head else cell for head, cell in zip(heads[1:], cells[1:], strict=False) if cell]
-        subject = cells[0] or "this row"
-        sentences.append(f"For {subject}, {'; '.join(parts)}." if parts else f"{heads[0]}: {subject}." if heads and heads[0] else f"{subject}.")
-    if not sentences and any(heads):
-        sentences.append("; ".join(head for head in heads if head) + ".")
-    return sentences
-
-
-def _uncapital(head: str) -> str:
-    """`Test interval` → `test interval`; `PRV` and `pH` stay."""
-    return head[0].lower() + head[1:] if len(head) > 1 and head[1].islower() else head

@@ -169,3 +169,69 @@ select run_id, measure, avg(value) as mean, count(*) as questions from lab.score
 insert into lab.runs (run_id, collection, gold, gold_digest, split, status, settings, settings_digest, passed, inputs, environment, seed, questions)
 values ('r20240101-000000-0000', 'c', 'g', 'd', 'all', 'ok', '{}', 'd', '{}', '{}', '{}', 1, 1);
 insert into lab.scores values ('r20240101-000000-0000', 'q', 'hit@5', 1);
+
+insert into lab.collections (name, ingest, embedder, model_digest, dim, language) values ('c', '{"chunker": "whole", "chunk_size": 0, "overlap": 100, "context": "on", "embedder": "none"}', 'none', 'none', null, 'english');
+-- The tables of one collection, in a schema of its own: nothing here is shared, so dropping the schema removes exactly this collection.
+-- Runs as it stands:  psql -1 -v schema=kb_demo -v dim=384 -v language=english -f sql/collection.sql
+--   schema    text   kb_<name>
+--   dim       int    dimensions of the embedder's vectors (1 for embedder none)
+--   language  text   text search configuration
+
+create schema kb_c;
+
+-- The ledger of files: what was read, when, and what became of it. `text` is what all offsets count.
+create table kb_c.files (
+    source       text collate "C" primary key,
+    root         text not null,
+    format       text not null,
+    title        text not null default '',
+    text         text,
+    content_hash bytea,
+    bytes        bigint not null default 0,
+    authority    int not null default 0,
+    metadata     jsonb not null default '{}',
+    status       text not null check (status in ('indexed', 'missing', 'retired', 'refused')),
+    reason       text,
+    changed_at   timestamptz not null default clock_timestamp()
+);
+
+create table kb_c.chunks (
+    key       bigint generated always as identity primary key,
+    source    text collate "C" not null references kb_c.files on delete cascade,
+    n         int not null,
+    start     int not null,
+    "end"     int not null,
+    text      text not null check (text <> ''),
+    context   text not null,
+    heading   text[] not null,
+    -- What is indexed: context, line break, text (or the text alone), at most 60,000 characters of it: a tsvector over 1 MB would abort the load, here and in
+    -- the BM25 index, and a character can take 14 bytes there (four as such, in a compound and in its parts, and a position).
+    body      text not null check (length(body) <= 60000),
+    class_id  bytea not null,               -- exact twins share it
+    embedding halfvec(1),                -- null: the model maps this text to zero, so it is found by words only
+    tsv       tsvector generated always as (to_tsvector('english'::regconfig, body)) stored,
+    unique (source, n)
+);
+-- Vectors stay in the row, texts leave it: an exact scan reads every vector and no text.
+alter table kb_c.chunks alter embedding set storage main;
+create index chunks_class on kb_c.chunks (class_id);
+
+-- One row a mention. `cites` joins chunk → chunk, `defines` joins a normalised term → chunk; start and end lie in the document of
+-- from_id for cites, of to_id for defines.
+create table kb_c.links (
+    relation text not null check (relation in ('cites', 'defines')),
+    from_id  bigint references kb_c.chunks on delete cascade,
+    term     text,
+    to_id    bigint not null references kb_c.chunks on delete cascade,
+    start    int not null,
+    "end"    int not null,
+    label    text not null,
+    check ((relation = 'cites') = (from_id is not null) and (relation = 'defines') = (term is not null)),
+    unique nulls not distinct (relation, from_id, term, to_id, start)
+);
+create index links_from on kb_c.links (from_id) where from_id is not null;
+create index links_term on kb_c.links (term) where term is not null;
+create index links_to on kb_c.links (to_id);
+
+insert into kb_c.files (source, root, format, title, text, content_hash, status) values ('a.md', '/corpus', 'markdown', 'A', 'Some words.', '\x00', 'indexed');
+insert into kb_c.chunks (source, n, start, "end", text, context, heading, body, class_id) values ('a.md', 1, 0, 11, 'Some words.', 'A', '{}', 'Some words.', '\x00');
