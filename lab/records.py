@@ -167,6 +167,28 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """What is read around a sentence: `[start, end)` of its document."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a passage comes from, as far as its file tells: None for what it does not. `last_updated` is an ISO date."""
+
+    title: str
+    page: int | None = None
+    source_url: str | None = None
+    document_version: str | None = None
+    last_updated: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    window: Window | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """One returned passage. `score` orders this list only; `similarity` (cosine, −1 to 1) has an absolute meaning."""
 
@@ -184,6 +206,18 @@ class Result:
     key: int = 0
     copies: tuple[str, ...] = ()
     linked_by: str | None = None
+    provenance: Provenance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextBlock:
+    """A stretch of one document to be read as a whole: the passages in it, best rank first."""
+
+    source: str
+    start: int
+    end: int
+    text: str
+    chunk_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,22 +279,66 @@ class SearchResult:
                     "authority": r.authority,
                     "copies": list(r.copies),
                     "linked_by": r.linked_by,
+                    **_told(r.provenance),
                 }
                 for r in self.results
             ],
             "diagnostic": None if self.diagnostic is None else {"stage": self.diagnostic.stage, "message": self.diagnostic.message},
         }
 
+    def context_blocks(self) -> tuple[ContextBlock, ...]:
+        """The results as they are read: each with its window, those whose windows touch in one block, in the order of their best rank."""
+        spans = []
+        for r in self.results:
+            window = r.provenance.window if r.provenance is not None else None
+            spans.append((window.start, window.end, window.text, r) if window is not None else (r.start, r.end, r.text, r))
+        by_source: dict[str, list[tuple[int, int, str, Result]]] = {}
+        for span in spans:
+            by_source.setdefault(span[3].source, []).append(span)
+        blocks: list[tuple[int, ContextBlock]] = []
+        for source, members in by_source.items():
+            start = end = 0
+            text, inside = "", list[Result]()
+            for a, b, words, r in [*sorted(members, key=lambda m: (m[0], m[1], m[3].rank)), (1 << 60, 1 << 60, "", None)]:
+                if inside and a < end:
+                    text += words[end - a :] if b > end else ""
+                    end = max(end, b)
+                else:
+                    if inside:
+                        ranked = sorted(inside, key=lambda result: result.rank)
+                        blocks.append((ranked[0].rank, ContextBlock(source, start, end, text, tuple(result.chunk_id for result in ranked))))
+                    start, end, text, inside = a, b, words, []
+                if r is not None:
+                    inside.append(r)
+        return tuple(block for _, block in sorted(blocks, key=lambda pair: pair[0]))
+
     def to_frame(self) -> Any:
         """One row a result (pandas)."""
         import pandas as pd
 
-        columns = ["rank", "chunk_id", "source", "start", "end", "context", "text", "score", "similarity", "authority", "copies", "linked_by"]
+        columns = [
+            "rank", "chunk_id", "source", "start", "end", "context", "text", "score", "similarity", "authority", "copies", "linked_by",
+            *_told(None),
+        ]  # fmt: skip
         return pd.DataFrame(self.to_json()["results"], columns=columns)
 
     def _repr_html_(self) -> str:
         frame = self.to_frame()
         return str(frame[["rank", "chunk_id", "score", "similarity", "text"]].to_html(index=False)) if len(frame) else "<p>no results</p>"
+
+
+def _told(provenance: Provenance | None) -> dict[str, Any]:
+    """Provenance as keys of a result's JSON object."""
+    p = provenance or Provenance("")
+    return {
+        "title": p.title,
+        "page": p.page,
+        "source_url": p.source_url,
+        "document_version": p.document_version,
+        "last_updated": p.last_updated,
+        "metadata": dict(p.metadata),
+        "window": None if p.window is None else {"start": p.window.start, "end": p.window.end, "text": p.window.text},
+    }
 
 
 # ── gold ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -283,8 +283,8 @@ class IngestSettings(_Flags):
 
     chunker: str = _flag(
         "heading",
-        "heading: leaf sections, cut at sentence ends where too long; fixed: windows of characters; paragraph: at most 40 words; whole: one chunk a document",
-        choices=("heading", "fixed", "paragraph", "whole"),
+        "heading: leaf sections, cut at sentence ends where too long; fixed: windows of characters; paragraph: at most 40 words; sentence-window: one sentence, read with its neighbours; whole: one chunk a document",
+        choices=("heading", "fixed", "paragraph", "sentence-window", "whole"),
         reaches=("chunk",),
     )
     chunk_size: int = _flag(
@@ -297,6 +297,14 @@ class IngestSettings(_Flags):
     overlap: int = _flag(
         100, "fixed only: characters shared by neighbouring chunks", off=0, low=0, high=10_000, unit="characters", reaches=("chunk",)
     )
+    window: int = _flag(
+        2,
+        "sentence-window only: sentences before and behind that are returned for reading, never scored",
+        low=1,
+        high=20,
+        unit="sentences",
+        reaches=("chunk",),
+    )
     context: str = _flag("on", "title > heading path is embedded and indexed with the chunk", off="off", choices=("off", "on"), reaches=("embed",))
     embedder: str = _flag(
         "minilm",
@@ -304,6 +312,15 @@ class IngestSettings(_Flags):
         off="none",
         choices=("none", "minilm", "keyword"),
         reaches=("chunk", "embed"),
+    )
+
+    twins: str = _flag(
+        "near",
+        "near: passages that are alike are found at ingest (MinHash, Jaccard ≥ 0.8, the same numbers, codes, negations and terms), for distinct@k; exact: only equal ones",
+        off="exact",
+        choices=("near", "exact"),
+        source="Broder 1997",
+        reaches=("twins",),
     )
 
     def __post_init__(self) -> None:

@@ -70,6 +70,8 @@ def _results(found: SearchResult) -> None:
         parts += [f"authority {r.authority}"] if r.authority else []
         parts += [f"brought by {r.linked_by}"] if r.linked_by else []
         parts += [f"also in {', '.join(c.rpartition('::')[0] for c in r.copies)}"] if r.copies else []
+        if r.provenance is not None and r.provenance.page is not None:
+            parts.insert(0, f"page {r.provenance.page}")
         line(f"{r.rank:>2}. {r.chunk_id}  [{r.start}, {r.end})  {'  '.join(parts)}")
         if r.context:
             line(f"    {r.context}")

@@ -5,7 +5,9 @@ Heading lines stand in the context of the chunks below them, not in their text, 
 
 from __future__ import annotations
 
+import bisect
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +17,10 @@ from lab.settings import IngestSettings
 
 CountTokens = Callable[[str], int]
 Span = tuple[int, int]
+Atom = tuple[int, int, bool]  # start, end, whether it is kept whole up to the embedder's limit
 _LIMIT_WITHOUT_TOKENIZER = 256
+_TOKENS_PER_WORD = 1.3
+_WORD = re.compile(r"\S+")
 INDEXED = 60_000  # characters; more could exceed the megabyte that Postgres' text search takes
 
 
@@ -33,19 +38,38 @@ def chunk(document: Document, settings: IngestSettings, count_tokens: CountToken
     A document without a character that is not white space gives none.
     """
     spans: list[tuple[tuple[str, ...], Span]]
+    window = limit or _LIMIT_WITHOUT_TOKENIZER
     if settings.chunker == "whole":
         spans = [((), span) for span in _trim(document.text, 0, len(document.text))]
     elif settings.chunker == "fixed":
         spans = _fixed(document, settings.chunk_size or 800, settings.overlap)
     elif settings.chunker == "paragraph":
-        spans = _paragraphs(document, settings.chunk_size or 40, _at_least(lambda text: len(text.split())))
+        spans = _paragraphs(document, settings.chunk_size or 40, int((window - 2) / _TOKENS_PER_WORD), _at_least(lambda text: len(text.split())))
+    elif settings.chunker == "sentence-window":
+        spans = _sentences(document, min(settings.chunk_size or window - 2, window - 2), window - 2, _at_least(count_tokens))
     else:
-        window = limit or _LIMIT_WITHOUT_TOKENIZER
         spans = _headings(document, settings.chunk_size, window, settings.context == "on", _at_least(count_tokens))
+    windows = _windows([span for _, span in spans], settings.window) if settings.chunker == "sentence-window" else None
+    pages = _Pages(document.pages)
     return [
-        Chunk(document.source, n, start, end, document.text[start:end], context_line(document.title, path), path)
+        Chunk(
+            document.source, n, start, end, document.text[start:end], context_line(document.title, path), path,
+            pages.at(start), windows[n - 1] if windows else None,
+        )
         for n, (path, (start, end)) in enumerate(spans, 1)
-    ]
+    ]  # fmt: skip
+
+
+class _Pages:
+    """The page of an offset."""
+
+    def __init__(self, pages: Sequence[tuple[int, int]]) -> None:
+        self._starts = [start for start, _ in pages]
+        self._numbers = [number for _, number in pages]
+
+    def at(self, offset: int) -> int | None:
+        index = bisect.bisect_right(self._starts, offset) - 1
+        return self._numbers[index] if index >= 0 else None
 
 
 def _at_least(count: CountTokens) -> CountTokens:
@@ -70,28 +94,74 @@ def body(chunk: Chunk, settings: IngestSettings) -> str:
 
 
 def _fixed(document: Document, size: int, overlap: int) -> list[tuple[tuple[str, ...], Span]]:
+    """Windows of `size` characters. An edge that would fall into a row or a block of code moves to that block's edge, unless the block alone is longer."""
     out: list[tuple[tuple[str, ...], Span]] = []
     text = document.text
     paths = _paths(document)
+    kept = [(b.start, b.end) for b in document.blocks if b.kind in {"row", "code"} and b.end - b.start <= size]
+    starts = [a for a, _ in kept]
+
+    def around(offset: int) -> Span | None:
+        at = bisect.bisect_left(starts, offset) - 1  # the last that begins before the offset
+        return kept[at] if at >= 0 and kept[at][0] < offset < kept[at][1] else None
+
     start = 0
     while start < len(text):
         stop = min(start + size, len(text))
+        block = around(stop)
+        if block is not None and block[0] > start:
+            stop = block[0]
         for span in _trim(text, start, stop):
             out.append((_path_at(paths, span[0]), span))
         if stop == len(text):
             break
-        start = stop - overlap
+        following = max(stop - overlap, start + 1)
+        block = around(following)
+        start = following if block is None else min(block[1], stop)
     return out
 
 
-def _paragraphs(document: Document, most: int, count: CountTokens) -> list[tuple[tuple[str, ...], Span]]:
-    """Paragraphs of at most `most` words; a longer one is cut at sentence ends, a longer sentence at words."""
+def _paragraphs(document: Document, most: int, hard: int, count: CountTokens) -> list[tuple[tuple[str, ...], Span]]:
+    """Paragraphs of at most `most` words; a longer one is cut at sentence ends. A longer sentence gives pieces that share half of their words, so that
+    what is said in a few words stands whole in one of them. Rows and code are cut from `hard` words on."""
     out = []
     for section in _sections(document):
         for block in section.blocks:
-            for span in _pack(document.text, _atoms(document.text, block), most, most, count):
+            atoms = [
+                piece
+                for a, b, keep in _atoms(document.text, block)
+                for piece in ([(a, b, keep)] if keep or count(document.text[a:b]) <= most else _overlapping(document.text, (a, b), most))
+            ]
+            for span in _pack(document.text, atoms, most, most, max(most, hard), count):
                 out.append((section.path, span))
     return out
+
+
+def _overlapping(text: str, span: Span, most: int) -> list[Atom]:
+    """Windows of `most` words, each beginning in the middle of the one before."""
+    found = [match.span() for match in _WORD.finditer(text, *span)]
+    step = max(1, most // 2)
+    starts = range(0, max(1, len(found) - most + step), step)
+    return [(found[at][0], found[min(at + most, len(found)) - 1][1], False) for at in starts] if found else [(*span, False)]
+
+
+# ── sentence-window ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _sentences(document: Document, most: int, hard: int, count: CountTokens) -> list[tuple[tuple[str, ...], Span]]:
+    """A sentence, row or block of code a chunk; a sentence of more than `most` tokens is cut, the others from `hard` tokens on."""
+    return [
+        (section.path, piece)
+        for section in _sections(document)
+        for block in section.blocks
+        for a, b, keep in _atoms(document.text, block)
+        for piece in _cut(document.text, (a, b), hard if keep else most, count)
+    ]
+
+
+def _windows(spans: Sequence[Span], reach: int) -> list[Span]:
+    """From the start of the sentence `reach` places before to the end of the one `reach` places behind."""
+    return [(spans[max(at - reach, 0)][0], spans[min(at + reach, len(spans) - 1)][1]) for at in range(len(spans))]
 
 
 # ── heading ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -112,7 +182,7 @@ def _headings(document: Document, size: int, window: int, context: bool, count: 
             spans = _trim(document.text, first, last)
         else:
             atoms = [atom for block in section.blocks for atom in _atoms(document.text, block)]
-            spans = _pack(document.text, atoms, target, math.ceil(total / math.ceil(total / target)), count)
+            spans = _pack(document.text, atoms, target, math.ceil(total / math.ceil(total / target)), max(target, window - used - 2), count)
         out.extend((section.path, span) for span in spans)
     return out
 
@@ -155,19 +225,20 @@ def heading_words(raw: str) -> str:
     return words.replace("**", "").replace("`", "").strip("*_ ")
 
 
-def _atoms(text: str, block: Block) -> list[Span]:
+def _atoms(text: str, block: Block) -> list[Atom]:
     """What is not cut if it can be helped: the sentences of a paragraph, a row, a whole block of code."""
     if block.kind in {"row", "code", "heading"}:
-        return _trim(text, block.start, block.end)
-    return sentences(text, block.start, block.end)
+        return [(a, b, True) for a, b in _trim(text, block.start, block.end)]
+    return [(a, b, False) for a, b in sentences(text, block.start, block.end)]
 
 
-def _pack(text: str, atoms: Sequence[Span], target: int, goal: int, count: CountTokens) -> list[Span]:
-    """Joins neighbouring atoms into spans of about `goal` and at most `target` units; an atom that is longer is cut at words."""
+def _pack(text: str, atoms: Sequence[Atom], target: int, goal: int, hard: int, count: CountTokens) -> list[Span]:
+    """Joins neighbouring atoms into spans of about `goal` and at most `target` units; an atom that is longer is cut at words, one that is kept whole
+    only beyond `hard` units."""
     spans: list[Span] = []
     start = end = -1
     used = 0
-    for a, b in [piece for atom in atoms for piece in _cut(text, atom, target, count)]:
+    for a, b in [piece for x, y, keep in atoms for piece in _cut(text, (x, y), hard if keep else target, count)]:
         units = count(text[a:b])
         if start >= 0 and (used + units > target or used >= goal):
             spans.append((start, end))

@@ -65,11 +65,11 @@ class Lookups:
     def bodies(self, keys: Sequence[int]) -> dict[int, str]:
         """Key → context and text, as indexed."""
         rows = self._once(("texts", *keys), lambda: arms.texts(self.corpus.store, self.corpus.collection, keys))
-        return {key: row[2] for key, row in rows.items()}
+        return {key: row.body for key, row in rows.items()}
 
     def texts(self, keys: Sequence[int]) -> dict[int, str]:
         rows = self._once(("texts", *keys), lambda: arms.texts(self.corpus.store, self.corpus.collection, keys))
-        return {key: row[0] for key, row in rows.items()}
+        return {key: row.text for key, row in rows.items()}
 
     def vectors(self, keys: Sequence[int]) -> dict[int, np.ndarray]:
         return self._once(("vectors", *keys), lambda: arms.vectors(self.corpus.store, self.corpus.collection, keys))

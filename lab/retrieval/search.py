@@ -13,7 +13,7 @@ from lab.corpus import vectors
 from lab.errors import UsageError
 from lab.models.embedders import embedder
 from lab.models.rerankers import MaxSim, Reranker
-from lab.records import ArmList, Candidate, Diagnostic, Hit, Ledger, Result, SearchResult
+from lab.records import ArmList, Candidate, Diagnostic, Hit, Ledger, Provenance, Result, SearchResult, Window
 from lab.retrieval.context import Context, Corpus, Lookups
 from lab.retrieval.fuse import fuse
 from lab.retrieval.stages import STAGES, Stage
@@ -187,28 +187,26 @@ def _results(corpus: Corpus, final: Sequence[Candidate], members: Mapping[bytes,
     stored = queries.texts(corpus.store, corpus.collection, [c.key for c in final]) if texts and final else {}
     out = []
     for place, c in enumerate(final, 1):
-        text, context, _ = stored.get(c.key, ("", "", ""))
+        passage = stored.get(c.key)
         known = members.get(c.hit.class_id) or corpus.twins.get(c.hit.class_id) or []
         copies = tuple(m.chunk_id for m in known if m.key in c.copies)
         out.append(
             Result(
-                place,
-                c.hit.chunk_id,
-                c.hit.source,
-                c.hit.start,
-                c.hit.end,
-                text,
-                context,
-                c.score,
-                c.similarity,
-                c.hit.authority,
-                c.hit.class_id,
-                c.key,
-                copies,
-                c.linked_by,
+                place, c.hit.chunk_id, c.hit.source, c.hit.start, c.hit.end, passage.text if passage else "", passage.context if passage else "",
+                c.score, c.similarity, c.hit.authority, c.hit.class_id, c.key, copies, c.linked_by, _provenance(passage) if passage else None,
             )
-        )
+        )  # fmt: skip
     return tuple(out)
+
+
+def _provenance(passage: queries.Passage) -> Provenance:
+    window = None
+    if passage.window_start is not None and passage.window_end is not None and passage.reading is not None:
+        window = Window(passage.window_start, passage.window_end, passage.reading)
+    updated = passage.last_updated.isoformat() if passage.last_updated else None
+    return Provenance(
+        passage.title, passage.page, passage.source_url or None, passage.document_version or None, updated, dict(passage.metadata), window
+    )
 
 
 def _ledger(arms: Mapping[str, ArmList], lists: Sequence[tuple[str, list[Candidate]]], notes: Sequence[str], seconds: Mapping[str, float]) -> Ledger:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,24 @@ from lab.store.queries import ddl, query
 EXACT_BELOW = 2_000  # chunks; below, comparing all vectors is both right and fast
 _CAP = 20  # an arm asks for at most this many times `candidates` rows
 Fetch = Callable[[int], list[Hit]]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What is shown of a chunk. `body` is what was embedded and indexed; `reading` the window `[window_start, window_end)` around a sentence."""
+
+    text: str
+    context: str
+    body: str
+    page: int | None
+    title: str
+    source_url: str
+    document_version: str
+    last_updated: dt.date | None
+    metadata: Mapping[str, Any]
+    window_start: int | None
+    window_end: int | None
+    reading: str | None
 
 
 def sanitise(question: str) -> str:
@@ -160,12 +179,12 @@ def classes(store: Store, collection: Collection, ids: Sequence[bytes]) -> dict[
     return found
 
 
-def texts(store: Store, collection: Collection, keys: Sequence[int]) -> dict[int, tuple[str, str, str]]:
-    """Key → (text, context, body)."""
+def texts(store: Store, collection: Collection, keys: Sequence[int]) -> dict[int, Passage]:
+    """Key → the passage."""
     if not keys:
         return {}
     rows = store.rows(query("search/texts", schema=collection.schema), {"keys": list(keys)})
-    return {int(key): (str(text), str(context), str(body)) for key, text, context, body in rows}
+    return {int(row[0]): Passage(*row[1:]) for row in rows}
 
 
 def vectors(store: Store, collection: Collection, keys: Sequence[int]) -> dict[int, np.ndarray]:

@@ -106,7 +106,7 @@ def test_a_file_that_became_unreadable_is_no_longer_served(store: Store, tmp_pat
     assert "notes/a.txt" not in {row[0] for row in state(store)}
 
 
-@pytest.mark.parametrize("files", [{}, {"a.bin": "x"}, {"a.md": "  \n"}])
+@pytest.mark.parametrize("files", [{}, {"a.json": "{}"}, {"a.md": "  \n"}])
 def test_nothing_readable_is_3_and_nothing_is_written(files: dict[str, str], store: Store, tmp_path: Path) -> None:
     with pytest.raises(CannotJudge, match="nothing readable"):
         put(store, write(tmp_path, files))

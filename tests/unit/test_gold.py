@@ -25,9 +25,8 @@ def texts() -> dict[str, str]:
     found = {}
     for path in sorted((HANDBOOK / "documents").rglob("*.md")):
         source = path.relative_to(HANDBOOK / "documents").as_posix()
-        kind, text = readers.format_of(path.read_bytes(), path.name)
-        assert reader is not None
-        found[source] = reader(source, path.read_text(encoding="utf-8")).text
+        data = path.read_bytes()
+        found[source] = readers.read(source, data, *readers.format_of(data, path.name)).text
     return found
 
 
