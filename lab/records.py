@@ -288,28 +288,23 @@ class SearchResult:
 
     def context_blocks(self) -> tuple[ContextBlock, ...]:
         """The results as they are read: each with its window, those whose windows touch in one block, in the order of their best rank."""
-        spans = []
+        spans: dict[str, list[tuple[int, int, str, Result]]] = {}
         for r in self.results:
             window = r.provenance.window if r.provenance is not None else None
-            spans.append((window.start, window.end, window.text, r) if window is not None else (r.start, r.end, r.text, r))
-        by_source: dict[str, list[tuple[int, int, str, Result]]] = {}
-        for span in spans:
-            by_source.setdefault(span[3].source, []).append(span)
+            spans.setdefault(r.source, []).append((*((window.start, window.end, window.text) if window else (r.start, r.end, r.text)), r))
         blocks: list[tuple[int, ContextBlock]] = []
-        for source, members in by_source.items():
-            start = end = 0
-            text, inside = "", list[Result]()
-            for a, b, words, r in [*sorted(members, key=lambda m: (m[0], m[1], m[3].rank)), (1 << 60, 1 << 60, "", None)]:
-                if inside and a < end:
-                    text += words[end - a :] if b > end else ""
+        for source, members in spans.items():
+            ordered = sorted(members, key=lambda member: (member[0], member[1], member[3].rank))
+            while ordered:
+                start, end, text, first = ordered.pop(0)
+                inside = [first]
+                while ordered and ordered[0][0] < end:
+                    a, b, words, r = ordered.pop(0)
+                    text += words[end - a :]
                     end = max(end, b)
-                else:
-                    if inside:
-                        ranked = sorted(inside, key=lambda result: result.rank)
-                        blocks.append((ranked[0].rank, ContextBlock(source, start, end, text, tuple(result.chunk_id for result in ranked))))
-                    start, end, text, inside = a, b, words, []
-                if r is not None:
                     inside.append(r)
+                inside.sort(key=lambda r: r.rank)
+                blocks.append((inside[0].rank, ContextBlock(source, start, end, text, tuple(r.chunk_id for r in inside))))
         return tuple(block for _, block in sorted(blocks, key=lambda pair: pair[0]))
 
     def to_frame(self) -> Any:

@@ -125,9 +125,13 @@ def link(
             except OSError as error:
                 raise UsageError(f"{export} cannot be written ({error.strerror}): name another file behind --export.") from None
     if json:
-        print_json({"schema_version": 1, "collection": name, "links": counts})
+        left_out = {key: counts[key] for key in ("external", "unresolved")}
+        print_json({"schema_version": 1, "collection": name, "links": {key: counts[key] for key in ("cites", "defines")}, "links_left_out": left_out})
     else:
-        line(f"{name}: {counts['cites']} citations, {counts['defines']} definitions")
+        line(
+            f"{name}: {counts['cites']} citations, {counts['defines']} definitions; left out: {counts['external']} references to what is not in the "
+            f"collection, {counts['unresolved']} to parts that were not found"
+        )
     return 0
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab.corpus import authority, chunking, links, metadata, reading, sources
+from lab.corpus import authority, chunking, linking, metadata, reading, sources
 from lab.corpus.readers import beir
 from lab.corpus.readers.worker import Worker
 from lab.corpus.validate import Refused
@@ -39,6 +39,7 @@ class IngestReport:
     missing: Sequence[str]
     chunks: int
     links: Mapping[str, int]
+    links_left_out: Mapping[str, int]
     embedded: int
     without_vector: int
     over_limit: int
@@ -55,6 +56,7 @@ class IngestReport:
             "missing": list(self.missing),
             "chunks": self.chunks,
             "links": dict(self.links),
+            "links_left_out": dict(self.links_left_out),
             "embedded": self.embedded,
             "without_vector": self.without_vector,
             "over_limit": self.over_limit,
@@ -390,7 +392,18 @@ def _vanished(work: _Work, gone: list[str], prune: bool) -> list[str]:
 def _foretold(work: _Work, missing: Sequence[str], seconds: float) -> IngestReport:
     """The report of a dry run: links are not looked for."""
     return IngestReport(
-        work.name, work.counts, work.refused, missing, work.would, {"cites": 0, "defines": 0}, 0, 0, work.over_limit, seconds, dry_run=True
+        work.name,
+        work.counts,
+        work.refused,
+        missing,
+        work.would,
+        {"cites": 0, "defines": 0},
+        {"external": 0, "unresolved": 0},
+        0,
+        0,
+        work.over_limit,
+        seconds,
+        dry_run=True,
     )
 
 
@@ -415,17 +428,23 @@ def _finish(work: _Work, missing: Sequence[str], start: float) -> IngestReport:
     documents.set_corpus_digest(work.store, collection)
     sizes = collections.size(work.store, collection)
     return IngestReport(
-        collection.name, work.counts, work.refused, missing, sizes.chunks, {"cites": sizes.cites, "defines": sizes.defines}, work.embedded,
+        collection.name, work.counts, work.refused, missing, sizes.chunks, {"cites": sizes.cites, "defines": sizes.defines},
+        {key: collections.get(work.store, collection.name).link_counts.get(key, 0) for key in ("external", "unresolved")}, work.embedded,
         documents.counts(work.store, collection)["without_vector"], work.over_limit, time.monotonic() - start,
     )  # fmt: skip
 
 
 def relink(store: Store, collection: Collection) -> dict[str, int]:
-    """Rebuilds both link relations from the stored text; returns the number of mentions per relation."""
-    rows = list(documents.texts(store, collection))
+    """Rebuilds both link relations from what is stored; returns the number of mentions per relation, and of references left out: `external` to what is
+    not in the collection, `unresolved` to a part of it that was not found."""
     spots = documents.spots(store, collection)
-    found = links.link_rows(rows, spots, {source: title for source, title, _ in rows})
-    return replace_links(store, collection, list(found), links.EXTRACTOR)
+    known = linking.places(documents.linkable(store, collection), spots)
+    left_out = linking.LeftOut()
+    rows = list(linking.link_rows(documents.linkable(store, collection), spots, known, left_out))
+    found = replace_links(store, collection, rows, linking.EXTRACTOR)
+    counts = {**found, "external": left_out.external, "unresolved": left_out.unresolved}
+    collections.set_link_counts(store, collection, counts)
+    return counts
 
 
 def reindex(store: Store, collection: Collection) -> None:

@@ -1,21 +1,15 @@
-"""Links found in text: citations ("see section 4.2.1") and definitions ("X means …"). Pure functions on text, then one resolution pass.
+"""Links found in text: citations ("see section 4.2.1") and definitions ("X means …"). Pure functions on text; `linking` resolves what they find.
 
-The patterns are those of statutes, rulebooks, manuals and contracts; English only. What a citation points to is looked up among the numbered
-headings of the collection, in a second pass, so that the order of ingest does not matter.
+The patterns are those of statutes, rulebooks, manuals and contracts; English only.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lab.corpus.sentences import sentences
 from lab.records import Definition, Mention
-from lab.store.documents import Spot
-from lab.store.links import LinkRow
 from lab.text import term_key
-
-EXTRACTOR = "rules-1"
 
 # ── citations ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -23,12 +17,18 @@ _KINDS = {
     "section": "section", "sections": "section", "sec": "section", "subsection": "section", "subsections": "section", "§": "section", "§§": "section",
     "article": "article", "articles": "article", "art": "article", "rule": "rule", "rules": "rule", "clause": "clause", "clauses": "clause",
     "chapter": "chapter", "chapters": "chapter", "annex": "annex", "annexes": "annex", "appendix": "appendix", "appendices": "appendix",
-    "table": "table", "tables": "table", "paragraph": "paragraph", "paragraphs": "paragraph", "part": "part", "schedule": "schedule",
+    "table": "table", "tables": "table", "figure": "figure", "figures": "figure", "fig": "figure", "paragraph": "paragraph", "paragraphs": "paragraph", "part": "part", "schedule": "schedule",
     "standard": "chapter", "procedure": "chapter", "manual": "chapter",
 }  # fmt: skip
+# "consent has the meaning given in section 4": a citation, and no definition.
+_ELSEWHERE = re.compile(
+    r"\s*(?:has|have|shall have)\s+the\s+(?:same\s+)?(?:respective\s+)?meanings?\s+(?:(?:given|assigned|ascribed|attributed)(?:\s+to\s+(?:it|them|that\s+term))?|set\s+out|set\s+forth|specified|stated|provided|defined|as)\s+"
+    r"(?:in|by|under|at|for)\b|\s*(?:is|are)\s+defined\s+(?:in|by|under)\b",
+    re.IGNORECASE,
+)
 _NUMBER = r"(?:\d+(?:[.-]\d+)*[a-z]?|[A-Z](?:[.-]?\d+)*)(?![A-Za-z])(?:\(\w{1,4}\))*"
 _CITATION = re.compile(
-    rf"(?P<kind>§§?|\b(?:{'|'.join(sorted((k for k in _KINDS if k[0].isalpha()), key=len, reverse=True))})\b|\b(?:sec|art)\.)[ \t]*\n?[ \t]*"
+    rf"(?P<kind>§§?|\b(?:{'|'.join(sorted((k for k in _KINDS if k[0].isalpha()), key=len, reverse=True))})\b|\b(?:sec|art|fig)\.)[ \t]*\n?[ \t]*"
     rf"(?P<first>{_NUMBER})(?P<more>(?:(?:\s*[–—]\s*|\s*(?:,|;|and|or|to|through|-|\band\b|\bor\b|, and|, or)\s+)(?:(?:section|article|rule|clause|chapter)s?\s+)?{_NUMBER})*)",
     re.IGNORECASE,
 )
@@ -43,8 +43,8 @@ _THEREOF = re.compile(r"\s+thereof\b", re.IGNORECASE)
 _OWN = re.compile(r"\s*(?:of|in)\s+this\s+(?:Directive|Regulation|Act|Treaty|Code|Agreement|Law)\b", re.IGNORECASE)
 
 
-def find_citations(text: str) -> list[Mention]:
-    """Every place where `text` names a numbered part, lists and ranges expanded; those of other acts left out.
+def find_citations(text: str, left_out: list[Mention] | None = None) -> list[Mention]:
+    """Every place where `text` names a numbered part, lists and ranges expanded; those of other acts are left out and put into `left_out`.
 
     >>> [(m.kind, m.number) for m in find_citations("See sections 4.2 and 4.3, and Rule 7(1).")]
     [('section', '4.2'), ('section', '4.3'), ('rule', '7')]
@@ -54,9 +54,15 @@ def find_citations(text: str) -> list[Mention]:
         word = match["kind"].lower().rstrip(".")
         if match["first"][0].isalpha() and not match["first"][0].isupper():
             continue
-        if word in {"part", "standard", "procedure", "manual", "table", "paragraph", "rules"} and match["first"][0].isalpha() and word != "table":
+        if (
+            word in {"part", "standard", "procedure", "manual", "table", "paragraph", "rules", "figure", "fig"}
+            and match["first"][0].isalpha()
+            and word != "table"
+        ):
             continue
         if _EXTERNAL.match(text, match.end()) and not _OWN.match(text, match.end()):
+            if left_out is not None:
+                left_out.append(Mention(_KINDS[word], _bare(match["first"]), match.group(), match.start(), match.end()))
             continue
         if _THEREOF.match(text, match.end()) and _EXTERNAL.search(text, max(0, match.start() - 200), match.start()):
             continue  # "Article 8 of Regulation 182/2011, in conjunction with Article 5 thereof"
@@ -139,6 +145,8 @@ def find_definitions(text: str) -> list[Definition]:
         terms: list[str] = []
         for pattern in (_THE_TERM, _QUOTED, _CALLED, _GLOSSARY, _PARENTHESIS, _BARE):
             for match in pattern.finditer(sentence):
+                if _ELSEWHERE.match(sentence, match.end("term") + len(re.match(r"[\"”’'»*_`,]*", sentence[match.end("term") :])[0])):
+                    continue
                 term = " ".join(match["term"].strip(" *_`\"'“”‘’«»,:").split())
                 if pattern is _BARE and (terms or (re.search(r"\bmeans$", sentence[: match.end()].rstrip()) and _noun_means(sentence, match.end()))):
                     continue
@@ -160,7 +168,7 @@ def _is_term(term: str) -> bool:
     return any(ch.isalpha() for ch in term) and bool(term_key(term))
 
 
-# ── resolution ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── headings ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _HEADING_NUMBER = re.compile(
     rf"^[^\w§]*(?:(?P<kind>{'|'.join(sorted((k for k in _KINDS if k[0].isalpha()), key=len, reverse=True))}|§)\s*)?(?P<number>\d+(?:[.-]\d+)*[a-z]?|[A-Z](?:[.-]?\d+)*)(?=[\s.:)—–]|$)",
@@ -183,58 +191,3 @@ def heading_number(heading: str) -> tuple[str, str] | None:
     ):
         return None
     return _KINDS.get(kind, ""), number
-
-
-_Targets = Mapping[tuple[str, str], Mapping[str, Spot]]
-
-
-def targets(spots: Mapping[str, Sequence[Spot]], titles: Mapping[str, str]) -> _Targets:
-    """(kind, number) → source → the first chunk below that heading."""
-    found: dict[tuple[str, str], dict[str, Spot]] = {}
-    for source, chunks in spots.items():
-        for chunk in chunks:
-            for heading in (titles.get(source, ""), *chunk.heading):
-                number = heading_number(heading)
-                if number is not None:
-                    found.setdefault(number, {}).setdefault(source, chunk)
-    return found
-
-
-def resolve(mention: Mention, source: str, table: _Targets) -> Spot | None:
-    """The chunk a mention points to: in its own document first, else in the only other document that has this number."""
-    for key in ((mention.kind, mention.number), ("", mention.number)):
-        if key == ("", mention.number) and mention.kind in {"table", "annex", "appendix", "paragraph", "article"}:
-            continue
-        by_source = table.get(key, {})
-        if source in by_source:
-            return by_source[source]
-        if len(by_source) == 1:
-            return next(iter(by_source.values()))
-    return None
-
-
-def link_rows(documents: Iterable[tuple[str, str, str]], spots: Mapping[str, Sequence[Spot]], titles: Mapping[str, str]) -> Iterator[LinkRow]:
-    """The links of (source, title, text) documents: citations resolved against `spots`, definitions at the chunk that holds them."""
-    table = targets(spots, titles)
-    for source, _, text in documents:
-        chunks = spots.get(source, ())
-        if not chunks:
-            continue
-        for mention in find_citations(text):
-            here, there = _chunk_at(chunks, mention.start, mention.end), resolve(mention, source, table)
-            if here is not None and there is not None and here.key != there.key:
-                yield LinkRow("cites", here.key, None, there.key, mention.start, mention.end, mention.label)
-        for definition in find_definitions(text):
-            here = _chunk_at(chunks, definition.start, definition.end)
-            if here is not None:
-                yield LinkRow("defines", None, term_key(definition.term), here.key, definition.start, definition.end, definition.term)
-
-
-def _chunk_at(chunks: Sequence[Spot], start: int, end: int) -> Spot | None:
-    """The chunk that holds most of the span, the first of equals."""
-    best, most = None, 0
-    for chunk in chunks:
-        shared = min(end, chunk.end) - max(start, chunk.start)
-        if shared > most:
-            best, most = chunk, shared
-    return best

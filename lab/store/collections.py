@@ -40,6 +40,7 @@ class Collection:
     chunks: int
     without_vector: int
     stale_rows: int
+    link_counts: Mapping[str, int]
 
     @property
     def schema(self) -> str:
@@ -61,7 +62,7 @@ def check_name(name: str) -> str:
     return name
 
 
-_COLUMNS = "name, ingest, embedder, model_digest, dim, language, authority, corpus_digest, link_digest, indexed_at, index_build, chunks, without_vector, stale_rows"
+_COLUMNS = "name, ingest, embedder, model_digest, dim, language, authority, corpus_digest, link_digest, indexed_at, index_build, chunks, without_vector, stale_rows, link_counts"
 
 
 def _collection(row: tuple[Any, ...]) -> Collection:
@@ -192,6 +193,12 @@ def _indexed(store: Store, collection: Collection) -> None:
         connection.execute(
             "update lab.collections set indexed_at = now(), index_build = %s, stale_rows = 0 where name = %s", [Jsonb(build), collection.name]
         )
+
+
+def set_link_counts(store: Store, collection: Collection, counts: Mapping[str, int]) -> None:
+    """Enters what the last linking found and left out."""
+    with store.single() as connection:
+        connection.execute("update lab.collections set link_counts = %s where name = %s", [Jsonb(dict(counts)), collection.name])
 
 
 def set_authority(store: Store, collection: Collection, rules: Mapping[str, Any], tiers: Mapping[str, int]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from lab.records import Chunk, Document
+from lab.records import Chunk, Document, Hyperlink
 from lab.store.collections import Collection
 from lab.store.connect import Connection, Store
 from lab.text import class_id
@@ -270,6 +270,36 @@ def texts(store: Store, collection: Collection, sources: Sequence[str] | None = 
             {"sources": None if sources is None else list(sources)},
         )
         yield from cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Linkable:
+    """A stored document as links are looked for in it."""
+
+    source: str
+    title: str
+    text: str
+    source_url: str = ""
+    anchors: Mapping[str, int] = field(default_factory=dict)
+    hyperlinks: Sequence[Hyperlink] = ()
+    terms: Sequence[tuple[int, int, int]] = ()
+
+
+def linkable(store: Store, collection: Collection) -> Iterator[Linkable]:
+    """Every stored document in source order, streamed."""
+    schema = sql.Identifier(collection.schema)
+    with store.connection() as connection, connection.cursor(name="linkable") as cursor:
+        cursor.execute(
+            sql.SQL(
+                "select source, title, text, source_url, structure - 'blocks' from {}.files where status in ('indexed', 'missing') and text is not null "
+                "order by source"
+            ).format(schema)
+        )
+        for source, title, text, url, structure in cursor:
+            yield Linkable(
+                source, title, text, url, structure.get("anchors", {}),
+                [Hyperlink(*link) for link in structure.get("hyperlinks", ())], [tuple(term) for term in structure.get("terms", ())],
+            )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

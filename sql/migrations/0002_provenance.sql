@@ -1,4 +1,6 @@
 -- Provenance of files and chunks, the history of what became of each file, and near twins as rows; in every collection.
+alter table lab.collections add link_counts jsonb not null default '{}';
+
 do $$
 declare kb text;
 begin

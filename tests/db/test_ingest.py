@@ -237,7 +237,9 @@ def test_the_command_speaks_json_and_strict_is_3(store: Store, lab: Lab, tmp_pat
     write(tmp_path / "in", FILES | {"x.docx": "zip"})
     answer = lab("ingest", "in", "-c", "c", "--embedder", "none", "--json", store=store)
     assert answer.code == 0
-    assert answer.json["files"]["indexed"] == 3 and answer.json["refused"] == [{"source": "x.docx", "reason": "format: no reader for .docx"}]
+    assert answer.json["files"]["indexed"] == 3 and answer.json["refused"] == [
+        {"source": "x.docx", "reason": "mismatch: named .docx but holds plain text"}
+    ]
     assert set(answer.json) >= {"files", "refused", "chunks", "links"}
     strict = lab("ingest", "in", "-c", "c", "--strict", "--json", store=store)
     assert strict.code == 3 and strict.json["files"]["unchanged"] == 3

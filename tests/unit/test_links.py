@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lab.corpus.links import find_citations, find_definitions, heading_number, link_rows
-from lab.store.documents import Spot
+from lab.corpus.linking import link_rows, places
+from lab.corpus.links import find_citations, find_definitions, heading_number
+from lab.store.documents import Linkable, Spot
 
 
 @pytest.mark.parametrize(
@@ -94,8 +95,8 @@ def test_citations_resolve_in_their_own_document_first_and_never_to_a_guess() ->
         "b": [spot(3, "b", 0, 10, "4.2 Elsewhere")],
         "c": [spot(4, "c", 0, 30, "Intro")],
     }
-    documents = [("a", "", a), ("c", "", "See section 4.2.")]
-    rows = [(r.relation, r.from_id, r.to_id) for r in link_rows(documents, spots, {})]
+    documents = [Linkable("a", "", a), Linkable("b", "", "Text"), Linkable("c", "", "See section 4.2.")]
+    rows = [(r.relation, r.from_id, r.to_id) for r in link_rows(documents, spots, places(documents, spots))]
     # In c the number stands in two other documents: nothing is guessed.
     assert rows == [("cites", 1, 2)]
 
@@ -103,5 +104,6 @@ def test_citations_resolve_in_their_own_document_first_and_never_to_a_guess() ->
 def test_a_document_that_defines_joins_the_term_to_the_chunk_that_holds_it() -> None:
     text = "Some words before it. A **dead leg** means a pipe without flow."
     spots = {"a": [spot(1, "a", 0, 21), spot(2, "a", 22, len(text))]}
-    (row,) = link_rows([("a", "", text)], spots, {})
+    documents = [Linkable("a", "", text)]
+    (row,) = link_rows(documents, spots, places(documents, spots))
     assert (row.relation, row.term, row.to_id, text[row.start : row.end]) == ("defines", "dead leg", 2, text[22:])

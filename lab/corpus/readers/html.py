@@ -8,9 +8,11 @@ which blocks are boilerplate.
 from __future__ import annotations
 
 import codecs
+import posixpath
 import re
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 from lab.corpus.readers.compose import Composer, Inline, clean, iso_date, table_rows
 from lab.corpus.readers.tables import rows_as_sentences
@@ -290,7 +292,12 @@ class _Walk:
 
     def _target(self, href: str) -> str:
         href = href.strip()
-        return self.prefix + href if href.startswith("#") else href
+        if href.startswith("#"):
+            return self.prefix + href
+        if self.prefix and not re.match(r"(?i)[a-z][a-z0-9+.-]*:|/", href):  # from one chapter of a book to another
+            path, sign, fragment = href.partition("#")
+            return posixpath.normpath(posixpath.join(posixpath.dirname(self.prefix), unquote(path))) + sign + fragment
+        return href
 
     def _definitions(self, element: Any, depth: int) -> None:
         """A definition list: "term: meaning". Where list or heading say that it is a glossary, its terms are definitions."""

@@ -28,7 +28,8 @@ create table lab.collections (
     chunks        bigint not null default 0,  -- as counted at the end of the last ingest
     without_vector bigint not null default 0,
     stale_rows    bigint not null default 0,
-    created_at    timestamptz not null default now()
+    created_at    timestamptz not null default now(),
+    link_counts   jsonb not null default '{}'     -- what the last linking found and left out
 );
 
 -- Vectors by (model, exact text), shared by all collections: a re-run embeds nothing. A null vector is a text the model maps to zero.

@@ -1,0 +1,214 @@
+"""Resolving: what citations, hyperlinks and definitions point to, among the headings, captions and anchors of the whole collection.
+
+A second pass over stored text, so that the order of ingest does not matter. What points out of the collection is left out and counted.
+"""
+
+from __future__ import annotations
+
+import bisect
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urldefrag
+
+from lab.corpus.links import find_citations, find_definitions, heading_number
+from lab.records import Hyperlink, Mention
+from lab.store.documents import Linkable, Spot
+from lab.store.links import LinkRow
+from lab.text import term_key
+
+EXTRACTOR = "rules-2"
+_CAPTION = re.compile(r"^[ \t*_]*(?P<kind>Table|Figure|Fig\.)[ \t]+(?P<number>\d+(?:[.-]\d+)*|[A-Z](?:[.-]?\d+)+)\s*[.:–—]", re.MULTILINE)
+_NUMBERED_HEADINGS_ONLY = frozenset({"table", "figure", "annex", "appendix", "paragraph", "article"})
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """How many references became no link: `external` to what is not in the collection, `unresolved` to what looks as if it should be."""
+
+    external: int = 0
+    unresolved: int = 0
+
+
+@dataclass(slots=True)
+class Places:
+    """Everything that can be pointed to. Filled from the documents once, then only read."""
+
+    numbers: dict[tuple[str, str], dict[str, Spot]] = field(default_factory=dict)  # (kind, number) → source → the first chunk below that heading
+    anchors: dict[str, Mapping[str, int]] = field(default_factory=dict)  # source → name → offset
+    labels: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  # names that hold in the whole collection (reST) → places
+    urls: dict[str, str] = field(default_factory=dict)  # URL → source
+    paths: dict[str, list[str]] = field(default_factory=dict)  # source without its ending → sources
+
+
+def places(documents: Iterable[Linkable], spots: Mapping[str, Sequence[Spot]]) -> Places:
+    found = Places()
+    for document in documents:
+        chunks = spots.get(document.source, ())
+        if not chunks:
+            continue
+        for chunk in chunks:
+            for heading in (document.title, *chunk.heading):
+                number = heading_number(heading)
+                if number is not None:
+                    found.numbers.setdefault(number, {}).setdefault(document.source, chunk)
+        for match in _CAPTION.finditer(document.text):
+            spot = chunk_from(chunks, match.start())
+            if spot is not None:
+                kind = "table" if match["kind"] == "Table" else "figure"
+                found.numbers.setdefault((kind, match["number"]), {}).setdefault(document.source, spot)
+        if document.anchors:
+            found.anchors[document.source] = document.anchors
+            for name, offset in document.anchors.items():
+                if name.startswith("label:"):
+                    found.labels.setdefault(name, []).append((document.source, offset))
+        if document.source_url:
+            found.urls.setdefault(urldefrag(document.source_url).url.rstrip("/"), document.source)
+        found.paths.setdefault(stem(document.source), []).append(document.source)
+    return found
+
+
+def stem(path: str) -> str:
+    """A path without what readers and sites add: `a/b.rst.txt`, `a/b.html` and `a/b` are one place."""
+    return re.sub(r"(?:\.(?:md|markdown|rst|txt|html?|xhtml|pdf|docx|odt|epub))+$", "", path, flags=re.IGNORECASE)
+
+
+def link_rows(
+    documents: Iterable[Linkable], spots: Mapping[str, Sequence[Spot]], known: Places, left_out: LeftOut | None = None
+) -> Iterator[LinkRow]:
+    """The links of every document: its hyperlinks and citations, the author's own first; its definitions, marked or worded, at the chunk that holds them."""
+    out = left_out if left_out is not None else LeftOut()
+    for document in documents:
+        chunks = spots.get(document.source, ())
+        if not chunks:
+            continue
+        yield from _citations(document, chunks, spots, known, out)
+        yield from _definitions(document, chunks)
+
+
+def _citations(document: Linkable, chunks: Sequence[Spot], spots: Mapping[str, Sequence[Spot]], known: Places, out: LeftOut) -> Iterator[LinkRow]:
+    taken: list[tuple[int, int]] = []
+    for link in document.hyperlinks:
+        place = _place(document, link, known)
+        here = chunk_at(chunks, link.start, link.end)
+        if place is None:
+            outside = re.match(r"(?i)[a-z][a-z0-9+.-]*:|//", link.target) is not None and not link.target.startswith(
+                ("label:", "title:", "doc:", "term:")
+            )
+            out.external += outside
+            out.unresolved += not outside
+            continue
+        taken.append((link.start, link.end))
+        there = chunk_from(spots.get(place[0], ()), place[1])
+        if here is not None and there is not None and here.key != there.key:
+            yield LinkRow("cites", here.key, None, there.key, link.start, link.end, document.text[link.start : link.end][:200])
+    external: list[Mention] = []
+    for mention in find_citations(document.text, external):
+        if any(a < mention.end and mention.start < b for a, b in taken):
+            continue  # the author said what is meant
+        here, there = chunk_at(chunks, mention.start, mention.end), resolve(mention, document.source, known)
+        if there is None:
+            out.unresolved += 1
+        elif here is not None and here.key != there.key:
+            yield LinkRow("cites", here.key, None, there.key, mention.start, mention.end, mention.label)
+    out.external += len(external)
+
+
+def _definitions(document: Linkable, chunks: Sequence[Spot]) -> Iterator[LinkRow]:
+    marked: list[tuple[str, int, int]] = []
+    for start, end, close in document.terms:
+        label = " ".join(document.text[start:end].strip(" *_`\"'“”‘’:").split())
+        key = term_key(label)
+        here = chunk_at(chunks, start, close)
+        if key and len(label) <= 80 and here is not None:
+            marked.append((key, start, close))
+            yield LinkRow("defines", None, key, here.key, start, close, label)
+    for definition in find_definitions(document.text):
+        key = term_key(definition.term)
+        if any(key == other and a < definition.end and definition.start < b for other, a, b in marked):
+            continue
+        here = chunk_at(chunks, definition.start, definition.end)
+        if here is not None:
+            yield LinkRow("defines", None, key, here.key, definition.start, definition.end, definition.term)
+
+
+def resolve(mention: Mention, source: str, known: Places) -> Spot | None:
+    """The chunk a mention points to: in its own document first, else in the only other document that has this number."""
+    for key in ((mention.kind, mention.number), ("", mention.number)):
+        if key == ("", mention.number) and mention.kind in _NUMBERED_HEADINGS_ONLY:
+            continue
+        by_source = known.numbers.get(key, {})
+        if source in by_source:
+            return by_source[source]
+        if len(by_source) == 1:
+            return next(iter(by_source.values()))
+    return None
+
+
+def _place(document: Linkable, link: Hyperlink, known: Places) -> tuple[str, int] | None:
+    """(source, offset) of a hyperlink's target, None where the collection does not hold it."""
+    target, own = link.target, known.anchors.get(document.source, {})
+    if target in own:
+        return document.source, own[target]
+    if target.startswith("label:"):
+        found = known.labels.get(target, [])
+        return found[0] if len(found) == 1 else None
+    if target.startswith(("title:", "term:")):
+        return None
+    if target.startswith("doc:"):
+        path = target.removeprefix("doc:")
+        joined = path.lstrip("/") if path.startswith("/") else posixpath.join(posixpath.dirname(document.source), path)
+        source = _only(known.paths.get(stem(posixpath.normpath(joined)), []), document.source)
+        return (source, 0) if source is not None else None
+    if re.match(r"(?i)[a-z][a-z0-9+.-]*:|//", target):
+        bare, fragment = urldefrag(target)
+        source = known.urls.get(bare.rstrip("/"))
+        return _anchored(source, fragment, known) if source is not None else None
+    path, fragment = urldefrag(target)
+    path = unquote(path.split("?")[0])
+    if not path:
+        return None
+    joined = path.lstrip("/") if path.startswith("/") else posixpath.normpath(posixpath.join(posixpath.dirname(document.source), path))
+    if joined in own:  # a chapter of the same book, at an anchor that it lacks
+        return document.source, own[joined]
+    source = _only(known.paths.get(stem(joined), []), document.source, joined)
+    return _anchored(source, fragment, known) if source is not None else None
+
+
+def _anchored(source: str, fragment: str, known: Places) -> tuple[str, int]:
+    """The anchor's place, else the document's beginning."""
+    return source, known.anchors.get(source, {}).get(f"#{unquote(fragment)}", 0) if fragment else 0
+
+
+def _only(sources: Sequence[str], own: str, exact: str = "") -> str | None:
+    """The source named exactly, else the one with the ending of the citing document, else the only one."""
+    if exact in sources:
+        return exact
+    alike = [source for source in sources if source.rpartition(".")[2] == own.rpartition(".")[2]]
+    for found in (alike, sources):
+        if len(found) == 1:
+            return found[0]
+    return None
+
+
+def chunk_at(chunks: Sequence[Spot], start: int, end: int) -> Spot | None:
+    """The chunk that holds most of the span, the first of equals."""
+    best, most = None, 0
+    for chunk in chunks[max(0, bisect.bisect_left(chunks, start, key=_end) - 1) :]:
+        if chunk.start >= end:
+            break
+        shared = min(end, chunk.end) - max(start, chunk.start)
+        if shared > most:
+            best, most = chunk, shared
+    return best
+
+
+def chunk_from(chunks: Sequence[Spot], offset: int) -> Spot | None:
+    """The chunk at an offset: the one that holds it, else the next, as below a heading, else the last."""
+    if not chunks:
+        return None
+    return chunks[min(bisect.bisect_right(chunks, offset, key=_end), len(chunks) - 1)]
+
+
+_end: Callable[[Spot], int] = lambda chunk: chunk.end  # noqa: E731  (ends rise with the chunks, whatever the chunker)
