@@ -145,7 +145,7 @@ def find_definitions(text: str) -> list[Definition]:
         terms: list[str] = []
         for pattern in (_THE_TERM, _QUOTED, _CALLED, _GLOSSARY, _PARENTHESIS, _BARE):
             for match in pattern.finditer(sentence):
-                if _ELSEWHERE.match(sentence, match.end("term") + len(re.match(r"[\"”’'»*_`,]*", sentence[match.end("term") :])[0])):
+                if _ELSEWHERE.match(sentence, _after_quotes(sentence, match.end("term"))):
                     continue
                 term = " ".join(match["term"].strip(" *_`\"'“”‘’«»,:").split())
                 if pattern is _BARE and (terms or (re.search(r"\bmeans$", sentence[: match.end()].rstrip()) and _noun_means(sentence, match.end()))):
@@ -154,6 +154,12 @@ def find_definitions(text: str) -> list[Definition]:
                     terms.append(term)
         found += [Definition(term, start, end) for term in terms]
     return found
+
+
+def _after_quotes(sentence: str, at: int) -> int:
+    while at < len(sentence) and sentence[at] in "\"”’'»*_`,":
+        at += 1
+    return at
 
 
 def _noun_means(sentence: str, after: int) -> bool:
@@ -176,6 +182,16 @@ _HEADING_NUMBER = re.compile(
 )
 
 
+_NUMBER_WORDS = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty".split()
+)
+# "Chapter One", "CHAPTER TWENTY-ONE", and the number alone in capitals.
+_WORDED = re.compile(
+    rf"(?:(?P<kind>chapter|part|section|article|appendix|annex)\s+)?(?P<word>twenty-(?:{'|'.join(_NUMBER_WORDS[:9])})|{'|'.join(sorted(_NUMBER_WORDS, key=len, reverse=True))})\b",
+    re.IGNORECASE,
+)
+
+
 def heading_number(heading: str) -> tuple[str, str] | None:
     """(kind, number) of a numbered heading, kind empty where it names none.
 
@@ -184,6 +200,11 @@ def heading_number(heading: str) -> tuple[str, str] | None:
     """
     match = _HEADING_NUMBER.match(heading.strip())
     if match is None:
+        worded = _WORDED.match(heading.strip())
+        if worded is not None and (worded["kind"] or worded["word"].isupper()):
+            tens, _, ones = worded["word"].lower().partition("-")
+            number_word = _NUMBER_WORDS.index(tens) + 1 + (_NUMBER_WORDS.index(ones) + 1 if ones else 0)
+            return _KINDS.get((worded["kind"] or "").lower(), ""), str(number_word)
         return None
     kind, number = (match["kind"] or "").lower(), match["number"]
     if not kind and (

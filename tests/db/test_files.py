@@ -69,7 +69,7 @@ ABSENT: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 PAGES = {
     "pdf/DA-619p.pdf": 614,
-    "pdf/debian-policy.pdf": 180,
+    "pdf/debian-policy.pdf": 177,
     "pdf/multi-column-2p.pdf": 2,
     "pdf/layout-parser-paper-with-empty-pages.pdf": 2,
     "pdf/pdflatex-4-pages.pdf": 4,

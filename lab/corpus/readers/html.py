@@ -267,7 +267,7 @@ class _Walk:
                 self.mark = "- "
             start = len(self.inline.text)
             self._children(element, depth)
-            if tag == "a" and element.get("href"):
+            if tag == "a" and element.get("href") and not _is_way_back(element):
                 self.inline.link(start, self._target(element.get("href")))
             elif tag == "dfn":
                 self.inline.term(start)
@@ -362,6 +362,11 @@ class _Walk:
             self._anchors(child)
         for sentence in rows_as_sentences(table_rows(grid(cells))):
             self.composer.add("row", sentence)
+
+
+def _is_way_back(element: Any) -> bool:
+    """Whether a link leads from a footnote back to its mark: that is no reference."""
+    return "backref" in (element.get("class") or "") or (element.get("role") or "") == "doc-backlink"
 
 
 def _is_data(table: Any, cells: list[list[Any]]) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 
 from lab.corpus.readers.compose import Composer, as_metadata, clean, iso_date, table_rows
 from lab.corpus.readers.pdf_lines import Line, page_lines
-from lab.corpus.readers.pdf_page import in_order, paragraphs, running_heads
+from lab.corpus.readers.pdf_page import in_order, numbered_apart, paragraphs, running_heads
 from lab.corpus.readers.tables import rows_as_sentences
 from lab.corpus.validate import Refused
 from lab.records import Document
@@ -26,7 +26,7 @@ from lab.records import Document
 MAX_PAGES = 5_000
 _TABLE_SECONDS = 45.0  # pdfplumber is slow; pages beyond this budget keep their tables as lines
 _NUMBERED = re.compile(r"(?:(?:chapter|section|article|part|annex|appendix|§)\s+)?((?:\d{1,3}|[A-Z])(?:[.\-–]\d{1,3}){0,5})[.)]?\s+\S", re.IGNORECASE)
-_LEADER = re.compile(r"(?:\.\s?){4,}\s*(?:[ivxlc]+|[A-Z]?-?\d+)?\s*$|…{2,}\s*\d*\s*$")
+_LEADER = re.compile(r"(?:\.\s?){4,}\s*(?:[ivxlc]+|[A-Z]?-?\d+)\s*$|…{2,}\s*\d+\s*$")
 _ENDS_IN_PAGE = re.compile(r"\s(?:\d{1,4}|[ivxlc]{1,6})\s*$")
 _CONTENTS = re.compile(r"(?i)\s*(?:table of )?contents(?:\s*[-—(]?\s*continued\)?)?\s*$")
 _NO_TITLE = re.compile(r"(?i)^\s*(?:untitled|microsoft word|powerpoint|document\d*\s*$)|\.(?:docx?|indd|qxd|pdf|tex|dvi|pptx?|xlsx?|rtf|odt|fm)\b")
@@ -133,9 +133,7 @@ def _outline(opened: Any) -> dict[int, dict[str, int]]:
 def _key(title: str) -> str:
     """Letters and digits of a title, its number left out."""
     bare = re.sub(
-        r"(?i)^\s*(?:chapter|section|article|part|annex|appendix)?\s*(?:[\dA-Z]{1,3}(?:\.\d+)*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen)[.):]?\s+(?=\S)",
-        "",
-        title,
+        r"^\s*(?:(?i:chapter|section|article|part|annex|appendix)\s+)?(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+|[A-Z](?=[.):]))[.):]?\s+(?=\S)", "", title
     )
     return "".join(ch for ch in (bare or title).casefold() if ch.isalnum())
 
@@ -159,11 +157,15 @@ def _compose(
         free = [line for line in lines if not any(_inside(line, box) for box, _ in boxes)]
         items: list[tuple[str, Any]] = []
         placed = [False] * len(boxes)
-        listing = sum(bool(_LEADER.search(line.text)) for line in free) >= 3
-        if listing:
-            free = [line for line in free if not _LEADER.search(line.text) and not _ENDS_IN_PAGE.search(line.text) and not _CONTENTS.match(line.text)]
+        columns = in_order(free)
+        leaders = sum(bool(_LEADER.search(line.text)) for column in columns for line in column)
+        if leaders >= 3 and leaders >= 0.2 * sum(map(len, columns)):  # a page of contents
+            columns = [
+                [line for line in column if not (_LEADER.search(line.text) or _ENDS_IN_PAGE.search(line.text) or _CONTENTS.match(line.text))]
+                for column in columns
+            ]
         known = outline.get(number, {})
-        for group in paragraphs(in_order(free), functools.partial(_level, body=body, large=large, known=known)):
+        for group in numbered_apart(paragraphs(columns, functools.partial(_level, body=body, large=large, known=known))):
             for at, (box, rows) in enumerate(boxes):
                 if not placed[at] and group.lines[0].bottom < box[1]:
                     placed[at] = True

@@ -138,6 +138,11 @@ def _lines(pieces: Sequence[Line]) -> list[Line]:
 
 # ── paragraphs ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+_WORDS = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty"
+_NUMBER_ALONE = re.compile(
+    rf"(?i)(?:chapter|part|book|section|appendix|annex)(?:\s+(?:\d{{1,3}}|[ivxlc]+|[a-z]|{_WORDS.replace(' ', '|')}))?|(?:{_WORDS.replace(' ', '|')})(?:\s*-?\s*(?:one|two|three|four|five|six|seven|eight|nine))?"
+)
+_NUMBER_FIRST = re.compile(r"\s*(?:\d{1,3}(?:\.\d{1,3})*|[A-Z](?:\.\d{1,3})+)[.)]?\s")
 _ITEM = re.compile(r"^(?:[•‣◦▪●○■□–—*·]|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)])\s+\S|^-\s+\S")
 
 
@@ -162,12 +167,30 @@ def paragraphs(columns: Sequence[Sequence[Line]], level: Callable[[Line], int]) 
     return out
 
 
+def numbered_apart(groups: Sequence[Group]) -> list[Group]:
+    """A number on a line of its own ("CHAPTER", "ONE", "Part II") made one heading with the title below it."""
+    out: list[Group] = []
+    waiting: list[Group] = []
+    for group in groups:
+        text = " ".join(line.text for line in group.lines).strip()
+        if _NUMBER_ALONE.fullmatch(text) and (group.level or group.lines[0].size >= 9):
+            waiting.append(group)
+            continue
+        if waiting and group.level:
+            lines = tuple(line for before in waiting for line in before.lines) + group.lines
+            out.append(Group(lines, group.level))
+        else:
+            out += [*waiting, group]
+        waiting = []
+    return out + waiting
+
+
 def _goes_on(last: Line, line: Line, rank: int, its: int, usual: float) -> bool:
-    if rank != its:
+    if bool(rank) != bool(its):
         return False
     step = last.bottom - line.bottom
     if rank:  # a heading over two lines
-        return abs(last.size - line.size) < 0.3 and 0 < step < 1.7 * last.size and last.bold == line.bold
+        return abs(last.size - line.size) < 0.3 and 0 < step < 1.7 * last.size and last.bold == line.bold and not _NUMBER_FIRST.match(line.text)
     if step <= 0 or step > max(1.3 * usual, 1.25 * last.size) or abs(last.size - line.size) > 1.5:
         return False
     return not _ITEM.match(line.text)
