@@ -85,9 +85,11 @@ create index links_to on :"schema".links (to_id);
 -- Near twins: which exact classes were looked at, with the bands of their MinHash signature, and the pairs that are alike.
 create table :"schema".near (
     class_id bytea primary key,
-    bands    bigint[] not null
+    bands    bigint[] not null,
+    paired   boolean not null default false -- whether it was compared with the others
 );
 create index near_bands on :"schema".near using gin (bands);
+create index near_unpaired on :"schema".near (class_id) where not paired;
 create table :"schema".near_pairs (
     a bytea not null references :"schema".near on delete cascade,
     b bytea not null references :"schema".near on delete cascade,

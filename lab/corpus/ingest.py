@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab.corpus import authority, chunking, linking, metadata, reading, sources
+from lab.corpus import authority, chunking, linking, metadata, near, reading, sources
 from lab.corpus.readers import beir
 from lab.corpus.readers.worker import Worker
 from lab.corpus.validate import Refused
@@ -424,6 +424,7 @@ def _finish(work: _Work, missing: Sequence[str], start: float) -> IngestReport:
         collections.build_indexes(work.store, collection)
     elif work.changed or now.stale_rows > 0:
         collections.analyse(work.store, collection, reindex_bm25=now.stale_rows > 0)
+    near.refresh(work.store, collection)
     documents.record_counts(work.store, collection)
     documents.set_corpus_digest(work.store, collection)
     sizes = collections.size(work.store, collection)

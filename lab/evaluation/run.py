@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.corpus.twins import near_classes
+from lab.corpus.near import near_classes
 from lab.errors import CannotJudge, LabError, ServerError, UsageError
 from lab.evaluation import environment
 from lab.evaluation.coverage import Target, credit, targets
@@ -255,7 +255,7 @@ def _near(corpus: Corpus, measures: Sequence[Measure]) -> Mapping[str, str]:
     key = (corpus.store.dsn, c.name, c.corpus_digest, c.link_digest)
     if key not in _near_known:
         _near_known.clear()  # one collection at a time is what a process works on
-        _near_known[key] = near_classes(documents.chunk_texts(corpus.store, c), documents.defined_terms(corpus.store, c))
+        _near_known[key] = near_classes(corpus.store, c)
     return _near_known[key]
 
 

@@ -74,7 +74,7 @@ def _collection(store: Store) -> None:
     handbook = write_documents(str(folder("gold") / "handbook"))[0]
     ingest(handbook, "handbook", store=store, root=ROOT)
     source = collections.get(store, "handbook")
-    parts = [text for _, _, text in documents.chunk_texts(store, source)]
+    parts = documents.chunk_texts(store, source)
     sentences = [sentence.strip() for text in parts for sentence in text.split(". ") if len(sentence) > 30]
     stored = documents.vectors_of(store, source)
     draw, noise = random.Random(_SEED), np.random.default_rng(_SEED)

@@ -330,12 +330,9 @@ def spots(store: Store, collection: Collection, sources: Sequence[str] | None = 
     return found
 
 
-def chunk_texts(store: Store, collection: Collection) -> list[tuple[str, bytes, str]]:
-    """(chunk_id, class, text) of every chunk, in (source, n) order."""
-    rows = store.rows(
-        sql.SQL("select source || '::' || n, class_id, text from {}.chunks order by source, n").format(sql.Identifier(collection.schema))
-    )
-    return [(str(a), bytes(b), str(c)) for a, b, c in rows]
+def chunk_texts(store: Store, collection: Collection) -> list[str]:
+    """The text of every chunk, in (source, n) order."""
+    return [str(row[0]) for row in store.rows(sql.SQL("select text from {}.chunks order by source, n").format(sql.Identifier(collection.schema)))]
 
 
 def set_corpus_digest(store: Store, collection: Collection) -> str:

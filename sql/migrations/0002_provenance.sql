@@ -26,8 +26,9 @@ begin
             create index events_source on %1$I.events (source, event_id);
             insert into %1$I.events (at, source, outcome, reason) select changed_at, source, status, reason from %1$I.files order by changed_at, source;
             alter table %1$I.chunks add page int, add window_start int, add window_end int;
-            create table %1$I.near (class_id bytea primary key, bands bigint[] not null);
+            create table %1$I.near (class_id bytea primary key, bands bigint[] not null, paired boolean not null default false);
             create index near_bands on %1$I.near using gin (bands);
+            create index near_unpaired on %1$I.near (class_id) where not paired;
             create table %1$I.near_pairs (
                 a bytea not null references %1$I.near on delete cascade,
                 b bytea not null references %1$I.near on delete cascade,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.corpus.twins import near_classes
+from lab.corpus.twins import bands, near_classes
 from lab.text import class_id
 
 LONG = (
@@ -47,3 +47,11 @@ def test_exact_twins_are_one_class_however_short() -> None:
 
 def test_nothing_gives_nothing() -> None:
     assert near_classes([]) == {}
+
+
+def test_bands_propose_what_is_alike_and_the_same_text_has_the_same_ones() -> None:
+    a = "Pump A " + LONG.format(interval="6 months")
+    assert bands(a) == bands(a) and len(bands(a)) == 25 and bands("…") == []
+    assert set(bands(a)) & set(bands(a + " indeed")) and not set(bands(a)) & set(
+        bands("Something else entirely is said here, with no word in common.")
+    )
