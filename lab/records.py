@@ -143,6 +143,7 @@ class ArmList:
     abstained: str | None = None
     server: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+    fallback: str | None = None  # why it was made another way than asked for
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,13 +52,14 @@ def search(
         print_json(found.to_json())
         return 0
     if found.diagnostic is not None:
-        say(f"no results: {found.diagnostic.message}")
+        say(found.diagnostic.message if found.results else f"no results: {found.diagnostic.message}")
     if explain:
         _explain(found)
     else:
         _results(found)
     for note in found.ledger.notes:
-        say(f"note: {note}")
+        if found.diagnostic is None or note != found.diagnostic.message:
+            say(f"note: {note}")
     return 0
 
 

@@ -90,6 +90,7 @@ class _Member:
     engines: dict[str, dict[str, Any]] = field(default_factory=dict)
     server: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
+    fallbacks: set[str] = field(default_factory=set)
     seconds: float = 0.0
 
 
@@ -242,6 +243,8 @@ def _count(member: _Member, arm: ArmList) -> None:
     entry["stopped"][arm.stopped] = entry["stopped"].get(arm.stopped, 0) + 1
     entry["least_got"] = min(entry["least_got"], arm.got)
     member.server.update(arm.server)
+    if arm.fallback:
+        member.fallbacks.add(arm.fallback)
 
 
 _near_known: dict[tuple[str, str, str, str], Mapping[str, str]] = {}
@@ -305,7 +308,7 @@ def _finish(
         for name, value in found.ledger.seconds.items():
             stage_seconds[name] = stage_seconds.get(name, 0.0) + value
     notes = list(fitted.notes) + [f"{note} ({times} questions)" for note, times in sorted(member.notes.items())] + _warnings(member)
-    status = "degraded" if member.failed or fitted.lost else "ok"
+    status = "degraded" if member.failed or member.fallbacks or fitted.lost else "ok"
     means = {str(m): mean({q: v[str(m)] for q, v in member.by_question.items()}) for m in measures}
     runs.finish_run(
         corpus.store, member.run_id, status=status, questions=len(member.by_question), scores=scores, results=results, ledger=ledger,

@@ -29,8 +29,13 @@ class Corpus:
     collection: Collection
     chunks: int
     without_vector: int
+    indexes: frozenset[str] | None = None  # valid derived indexes; None: not looked at
     twins: dict[bytes, list[Hit]] = field(default_factory=dict, compare=False)
     terms: dict[str, list[tuple[str, str, Hit]]] = field(default_factory=dict, compare=False)
+
+    def lacks(self, index: str) -> bool:
+        """Whether a derived index is missing or invalid, so that search must go another way."""
+        return self.indexes is not None and index not in self.indexes
 
     def members(self, classes: Sequence[bytes]) -> dict[bytes, list[Hit]]:
         """The members of those classes, the copy that speaks for each first."""

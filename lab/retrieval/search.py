@@ -31,7 +31,8 @@ def search(
     """The passages that answer `question`, best first, with the ledger that says why.
 
     `settings` is a `Settings`, or the name of shipped ones; `flags` override (`lexical="none"`, `k=5`). Raises UsageError for an unknown
-    collection or flag. An empty result is no error: `diagnostic` names the step that emptied it.
+    collection or flag. An empty result is no error: `diagnostic` names the step that emptied it; or the arm
+    that had to do without its index.
     """
     if store is None and isinstance(collection, str):
         with connect() as opened:
@@ -54,7 +55,9 @@ def open_corpus(store: Store, name: str) -> Corpus:
     if collection.chunks == 0:  # nothing was finished: an ingest goes on, or was stopped
         counts = documents.counts(store, collection)
         return Corpus(store, collection, counts["chunks"], counts["without_vector"])
-    return Corpus(store, collection, collection.chunks, collection.without_vector)
+    # A collection that was never indexed is one whose ingest goes on; of an indexed one all indexes must be there.
+    indexes = frozenset(collections.indexes(store, collection)) if collection.indexed_at is not None else frozenset()
+    return Corpus(store, collection, collection.chunks, collection.without_vector, indexes)
 
 
 def check_runnable(corpus: Corpus, settings: Settings) -> None:
@@ -85,12 +88,14 @@ def fetch_arm(corpus: Corpus, question: str, settings: Settings, vector: np.ndar
         return queries.dense(
             corpus.store, corpus.collection, vector,
             engine=settings.dense_arm, ef_search=settings.ef_search, candidates=settings.candidates, by_class=by_class, chunks=corpus.chunks,
+            lacks_index=corpus.lacks("chunks_hnsw"),
         )  # fmt: skip
     if settings.lexical_arm == "none":
         return None
     return queries.lexical(
         corpus.store, corpus.collection, question,
         ranker=settings.lexical_arm, mode=settings.query_mode, candidates=settings.candidates, by_class=by_class,
+        lacks_index=corpus.lacks("chunks_bm25"),
     )  # fmt: skip
 
 
@@ -151,6 +156,7 @@ def rank(shared: Shared, settings: Settings, *, texts: bool = True) -> SearchRes
         {hit.key: hit.score for hit in arms["dense"].hits} if "dense" in arms else {},
         sum(weights[name] for name, arm in arms.items() if arm.stopped != "abstained"),
     )
+    context.notes += [arm.fallback for arm in arms.values() if arm.fallback]
     context.notes += [f"{name} arm abstained: {arm.abstained}" for name, arm in arms.items() if arm.abstained]
     key: tuple[Any, ...] = (*(arm_key(settings, name) for name in ARMS), settings.reaching("fuse"))
     lists: list[tuple[str, list[Candidate]]] = []
@@ -227,9 +233,9 @@ def _ledger(arms: Mapping[str, ArmList], lists: Sequence[tuple[str, list[Candida
 
 
 def _diagnose(corpus: Corpus, arms: Mapping[str, ArmList], lists: Sequence[tuple[str, list[Candidate]]]) -> Diagnostic | None:
-    """Which step emptied the list, when it is empty."""
+    """Which step emptied the list, when it is empty; else which arm had to go another way than asked for."""
     if lists[-1][1]:
-        return None
+        return next((Diagnostic(name, arm.fallback) for name, arm in arms.items() if arm.fallback), None)
     if corpus.chunks == 0:
         return Diagnostic("collection", f"the collection {corpus.collection.name!r} holds no passage: ingest something into it.")
     if all(not arm.hits for arm in arms.values()):

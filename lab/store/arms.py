@@ -47,12 +47,15 @@ def sanitise(question: str) -> str:
 
 
 def dense(
-    store: Store, collection: Collection, vector: np.ndarray | None, *, engine: str, ef_search: int, candidates: int, by_class: bool, chunks: int
-) -> ArmList:
-    """The dense arm. `engine` is hnsw or exact; hnsw runs exact at ≤ 2,000 chunks. A question without a vector abstains."""
+    store: Store, collection: Collection, vector: np.ndarray | None, *, engine: str, ef_search: int, candidates: int, by_class: bool, chunks: int,
+    lacks_index: bool = False,
+) -> ArmList:  # fmt: skip
+    """The dense arm. `engine` is hnsw or exact; hnsw runs exact at ≤ 2,000 chunks, and where its index is missing. A question without a vector abstains."""
     if vector is None:
         return ArmList("dense", engine, (), (), candidates, 0, "abstained", "the question's vector is zero")
-    used = "exact" if engine == "exact" or chunks <= EXACT_BELOW else "hnsw"
+    wanted = "exact" if engine == "exact" or chunks <= EXACT_BELOW else "hnsw"
+    fallback = _without("HNSW", collection, "all vectors were compared") if wanted == "hnsw" and lacks_index else None
+    used = "exact" if fallback else wanted
     statement = query(f"search/dense_{used}", schema=collection.schema)
     value = HalfVector(vector)
     settings = {"hnsw.ef_search": str(ef_search), "hnsw.iterative_scan": "strict_order"} if used == "hnsw" else {}
@@ -63,15 +66,20 @@ def dense(
         def fetch(limit: int) -> list[Hit]:
             return _hits(connection.execute(statement, {"vector": value, "limit": limit}))
 
-        return _enough("dense", used, fetch, candidates, by_class, server, start)
+        return _enough("dense", used, fetch, candidates, by_class, server, start, fallback)
 
 
-def lexical(store: Store, collection: Collection, question: str, *, ranker: str, mode: str, candidates: int, by_class: bool) -> ArmList:
-    """The lexical arm. A question of stop words only abstains."""
+def lexical(
+    store: Store, collection: Collection, question: str, *, ranker: str, mode: str, candidates: int, by_class: bool, lacks_index: bool = False
+) -> ArmList:
+    """The lexical arm. A question of stop words only abstains. Where the BM25 index is missing, the same formula runs in plain SQL."""
     text = sanitise(question)
     start = time.perf_counter()
-    from_index = ranker == "bm25" and mode == "any"
-    name = "lexical_bm25" if from_index else "lexical_bm25_filtered" if ranker == "bm25" else f"lexical_{ranker}"
+    fallback = _without("BM25", collection, "the scores were computed from the rows") if ranker == "bm25" and lacks_index else None
+    from_index = ranker == "bm25" and mode == "any" and not fallback
+    name = (
+        "lexical_bm25_plain" if fallback else "lexical_bm25" if from_index else "lexical_bm25_filtered" if ranker == "bm25" else f"lexical_{ranker}"
+    )
     statement = query(f"search/{name}", schema=collection.schema)
     # Where the planner scans a small table instead of the index, the extension has no score to give, only that of its last search.
     settings = {"enable_seqscan": "off", "enable_sort": "off"} if from_index else {}
@@ -82,7 +90,7 @@ def lexical(store: Store, collection: Collection, question: str, *, ranker: str,
         if not tsquery:
             why = "the question holds no word that the index knows, only stop words or signs"
             return ArmList("lexical", ranker, (), (), candidates, 0, "abstained", why, seconds=time.perf_counter() - start)
-        parameters: dict[str, Any] = {"question": text, "index": collection.bm25_index, "tsquery": tsquery}
+        parameters: dict[str, Any] = {"question": text, "index": collection.bm25_index, "tsquery": tsquery, "language": collection.language}
 
         def fetch(limit: int) -> list[Hit]:
             try:
@@ -90,7 +98,11 @@ def lexical(store: Store, collection: Collection, question: str, *, ranker: str,
             except psycopg.errors.UndefinedObject:
                 raise ServerError(f"collection {collection.name!r} has no BM25 index yet, or no more: run `lab index {collection.name}`.") from None
 
-        return _enough("lexical", ranker, fetch, candidates, by_class, server, start)
+        return _enough("lexical", "bm25_plain" if fallback else ranker, fetch, candidates, by_class, server, start, fallback)
+
+
+def _without(index: str, collection: Collection, instead: str) -> str:
+    return f"the {index} index of {collection.name} is missing or invalid, so {instead}: run `lab index {collection.name}`"
 
 
 def _set(connection: Connection, settings: dict[str, str]) -> Callable[[], dict[str, str]]:
@@ -129,7 +141,16 @@ def tied(hits: Sequence[Hit], tolerance: float = 2e-6) -> list[Hit]:
     ]
 
 
-def _enough(arm: str, engine: str, fetch: Fetch, candidates: int, by_class: bool, server: Callable[[], dict[str, str]], start: float) -> ArmList:
+def _enough(
+    arm: str,
+    engine: str,
+    fetch: Fetch,
+    candidates: int,
+    by_class: bool,
+    server: Callable[[], dict[str, str]],
+    start: float,
+    fallback: str | None = None,
+) -> ArmList:
     """Asks for more rows until `candidates` classes are there and no tie is cut, the arm is exhausted, or the cap is reached.
 
     Where the last row wanted ties with rows beyond the limit, which of them comes is an accident of the index: so the whole tie group is fetched.
@@ -156,7 +177,7 @@ def _enough(arm: str, engine: str, fetch: Fetch, candidates: int, by_class: bool
         if stopped == "exhausted":
             stopped = "enough"
     got = max(ranks, default=0)
-    return ArmList(arm, engine, tuple(hits), tuple(ranks), candidates, got, stopped, None, server(), time.perf_counter() - start)
+    return ArmList(arm, engine, tuple(hits), tuple(ranks), candidates, got, stopped, None, server(), time.perf_counter() - start, fallback)
 
 
 def _ranks(hits: Sequence[Hit], by_class: bool) -> list[int]:

@@ -16,7 +16,7 @@ from lab.corpus.ingest import ingest, reindex
 from lab.errors import LabError, UsageError
 from lab.records import Chunk, Document, SearchResult
 from lab.resources import folder
-from lab.retrieval.search import Shared, open_corpus, question_vectors, rank, search
+from lab.retrieval.search import Shared, fetch_arm, open_corpus, question_vectors, rank, search
 from lab.settings import IngestSettings, Settings, named
 from lab.store import arms, collections, documents, embedded
 from lab.store.connect import Store
@@ -421,14 +421,41 @@ def test_an_edited_question_is_one_miss_and_another_model_shares_nothing(store: 
     assert store.rows(count)[0][0] == before + 4
 
 
-def test_a_missing_bm25_index_is_said_with_the_mend_and_lab_index_mends_it(store: Store, lab: Lab) -> None:
-    texts_into(store, {"a.txt": "valve one"})
+def test_without_its_bm25_index_search_answers_from_the_rows_and_says_so(store: Store, lab: Lab) -> None:
+    words = "valve pump seal gland motor flange gasket rotor casing bearing".split()
+    texts_into(store, {f"{i:03}.txt": " ".join(words[(i * k) % 10] for k in range(1, 4 + i % 9)) for i in range(60)})
+    asked = ["valve and seal", "rotor", "gasket casing bearing", "pump or flange or motor"]
+    flags = ("--dense", "none", "--json")
+    before = {q: lab("search", "c", q, *flags, store=store).json for q in asked}
+    assert all(answer["diagnostic"] is None for answer in before.values())
     with store.connection() as connection:
         connection.execute("drop index kb_c.chunks_bm25")
-    answer = lab("search", "c", "valve", "--dense", "none", store=store)
-    assert answer.code == 4 and "run `lab index c`" in answer.err and answer.err.count("\n") == 1
+    for q in asked:
+        answer = lab("search", "c", q, *flags)
+        assert answer.code == 0 and answer.json["diagnostic"]["stage"] == "lexical" and "run `lab index c`" in answer.json["diagnostic"]["message"]
+        assert [r["score"] for r in answer.json["results"]] == pytest.approx([r["score"] for r in before[q]["results"]], rel=0.02)
+        assert {r["chunk_id"] for r in answer.json["results"][:3]} & {r["chunk_id"] for r in before[q]["results"][:5]}
     assert lab("index", "c").code == 0
-    assert lab("search", "c", "valve", "--dense", "none").code == 0
+    assert lab("search", "c", asked[0], *flags).json == before[asked[0]]
+
+
+def test_an_invalid_hnsw_index_is_not_used_and_the_run_is_degraded(wide: tuple[Store, np.ndarray]) -> None:
+    store, vectors = wide
+    name = "v"
+    documents.record_counts(store, collections.get(store, name))
+    corpus = open_corpus(store, name)
+    vector = vectors[7].astype(np.float16)
+    before = fetch_arm(corpus, "x", Settings(lexical="none"), vector, "dense")
+    with store.connection() as connection:
+        connection.execute(f"update pg_index set indisvalid = false where indexrelid = 'kb_{name}.chunks_hnsw'::regclass")
+    try:
+        now = fetch_arm(open_corpus(store, name), "x", Settings(lexical="none"), vector, "dense")
+    finally:
+        with store.connection() as connection:
+            connection.execute(f"update pg_index set indisvalid = true where indexrelid = 'kb_{name}.chunks_hnsw'::regclass")
+    assert before is not None and now is not None and (before.engine, now.engine) == ("hnsw", "exact")
+    assert before.fallback is None and now.fallback is not None and f"lab index {name}" in now.fallback
+    assert [hit.key for hit in now.hits[:5]] == [hit.key for hit in before.hits[:5]]
 
 
 # ── faults found in review ───────────────────────────────────────────────────────────────────────────────────────────────────────
