@@ -32,6 +32,8 @@ _KNOWN = {
     "home": ("LAB_HOME", False),
     "database_url": ("LAB_DATABASE_URL", False),
     "threads": ("LAB_THREADS", False),
+    "embed_url": ("LAB_EMBED_URL", False),
+    "embed_key": ("LAB_EMBED_KEY", True),
 }
 
 
@@ -57,6 +59,9 @@ def _file_values(start: Path | None = None) -> tuple[dict[str, str], str]:
                 if key not in _KNOWN:
                     raise unknown(f"entry in {path}", key, _KNOWN)
             values = {key: str(value) for key, value in table.items()}
+            secrets = sorted(key for key in values if _KNOWN[key][1])
+            if secrets and path.stat().st_mode & 0o077:
+                raise UsageError(f"{path} holds {secrets[0]} and may be read by others: run `chmod 600 {path}`, or set {_KNOWN[secrets[0]][0]}.")
             if "home" in values:  # relative to the file that says it, not to where the command runs
                 values["home"] = str(folder / Path(values["home"]).expanduser())
             return values, str(path)
@@ -66,7 +71,10 @@ def _file_values(start: Path | None = None) -> tuple[dict[str, str], str]:
 def effective() -> dict[str, Entry]:
     """Every setting of the surroundings: the environment wins over the file, the file over the default."""
     values, path = _file_values()
-    defaults = {"home": platformdirs.user_data_dir("retrieval-lab", appauthor=False), "database_url": "", "threads": ""}
+    defaults = {
+        "home": platformdirs.user_data_dir("retrieval-lab", appauthor=False),
+        **dict.fromkeys(("database_url", "threads", "embed_url", "embed_key"), ""),
+    }
     entries = {}
     for name, (variable, secret) in _KNOWN.items():
         if os.environ.get(variable):

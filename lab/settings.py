@@ -29,7 +29,7 @@ class Flag:
     """What is known of one flag. `reaches` names the arms or the stage that read it."""
 
     name: str
-    type: Literal["choice", "int", "float"]
+    type: Literal["choice", "int", "float", "text"]
     default: Value
     off: Value | None
     meaning: str
@@ -40,6 +40,7 @@ class Flag:
     high: float = math.inf
     reaches: tuple[str, ...] = ()
     on: Value | None = None
+    open: str = ""  # of a choice that also takes other words: what they look like
 
     @property
     def first_on(self) -> Value | None:
@@ -54,6 +55,8 @@ class Flag:
         """The canonical value of a word as typed; raises UsageError with the accepted values."""
         text = word.strip()
         lower = text.lower()
+        if self.type == "text":
+            return self.off if lower in {"0", "false", "no", "off", "none"} and self.off is not None else word
         if self.type == "choice":
             if lower in self.choices:
                 return lower
@@ -61,7 +64,9 @@ class Flag:
                 return self.off
             if lower in {"1", "true", "yes", "on"} and self.first_on is not None:
                 return self.first_on
-            raise UsageError(f"--{self.option} cannot be {word!r}: it takes {', '.join(self.choices)}.")
+            if self.takes(text):
+                return text
+            raise UsageError(f"--{self.option} cannot be {word!r}: it takes {', '.join(self.choices)}{f' or {self.open}' if self.open else ''}.")
         if lower in {"false", "no", "off", "none"} and self.off is not None:
             return self.off
         if lower in {"true", "yes", "on"} and self.first_on is not None:
@@ -77,6 +82,10 @@ class Flag:
                 raise UsageError(f"--{self.option} cannot be {word}: it takes a whole number{self.range}.")
             return int(number)
         return number
+
+    def takes(self, word: str) -> bool:
+        """Whether an open choice takes a word that is none of its choices: one with a colon or a slash, or an existing folder."""
+        return bool(self.open) and word.lower() not in self.choices and (":" in word or "/" in word or Path(word).is_dir())
 
     @property
     def option(self) -> str:
@@ -101,8 +110,11 @@ def _flag(
     source: str = "",
     reaches: tuple[str, ...] = (),
     on: Value | None = None,
+    open: str = "",
 ) -> Any:
-    kind: Literal["choice", "int", "float"] = "choice" if choices else "float" if isinstance(default, float) else "int"
+    kind: Literal["choice", "int", "float", "text"] = (
+        "choice" if choices else "text" if isinstance(default, str) else "float" if isinstance(default, float) else "int"
+    )
     return field(
         default=default,
         metadata={
@@ -119,6 +131,7 @@ def _flag(
                 high=high,
                 reaches=reaches,
                 on=on,
+                open=open,
             )
         },
     )
@@ -308,10 +321,17 @@ class IngestSettings(_Flags):
     context: str = _flag("on", "title > heading path is embedded and indexed with the chunk", off="off", choices=("off", "on"), reaches=("embed",))
     embedder: str = _flag(
         "minilm",
-        "minilm: all-MiniLM-L6-v2, 384 dimensions; keyword: hashed bag of words, 1,024 dimensions; none: lexical only",
+        "minilm: all-MiniLM-L6-v2, 384 dimensions; keyword: hashed bag of words, 1,024 dimensions; none: lexical only; a server's or a sentence-transformers model",
         off="none",
         choices=("none", "minilm", "keyword"),
+        open="ollama:MODEL, openai:MODEL, tei:MODEL, sentence-transformers:NAME, a folder or a name with a slash",
         reaches=("chunk", "embed"),
+    )
+    query_prefix: str = _flag(
+        "auto", "what is put before a question when it is embedded; auto: what the model is known to want", off="none", reaches=("embed",)
+    )
+    passage_prefix: str = _flag(
+        "auto", "what is put before a passage when it is embedded; auto: what the model is known to want", off="none", reaches=("embed",)
     )
 
     twins: str = _flag(
@@ -334,8 +354,11 @@ def _check(settings: _Flags) -> None:
         value = getattr(settings, name)
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             raise UsageError(f"flag {name} cannot be {value!r}: it takes a {'word' if flag.type == 'choice' else 'number'}.")
-        if flag.type == "choice":
-            if value not in flag.choices:
+        if flag.type == "text":
+            if not isinstance(value, str):
+                raise UsageError(f"flag {name} cannot be {value!r}: it takes a text.")
+        elif flag.type == "choice":
+            if value not in flag.choices and not flag.takes(str(value)):
                 raise UsageError(f"flag {name} cannot be {value!r}: it takes {', '.join(flag.choices)}.")
         else:
             if isinstance(value, str):

@@ -9,7 +9,7 @@ def flag_table(cls: type[_Flags]) -> str:
     """A Markdown table of the flags of `Settings` or `IngestSettings`."""
     lines = ["| flag | default | off | takes | meaning |", "| --- | --- | --- | --- | --- |"]
     for flag in cls.flags().values():
-        takes = ", ".join(f"`{c}`" for c in flag.choices) or f"{flag.type}{flag.range}"
+        takes = (", ".join(f"`{c}`" for c in flag.choices) or f"{flag.type}{flag.range}") + (f", {flag.open}" if flag.open else "")
         off = "–" if flag.off is None else f"`{flag.off}`"
         lines.append(f"| `--{flag.option}` | `{flag.default}` | {off} | {takes} | {flag.meaning}{f' ({flag.source})' if flag.source else ''} |")
     return "\n".join(lines)

@@ -11,7 +11,7 @@ from lab.settings import Flag, IngestSettings, Settings
 
 
 def _help(flag: Flag) -> str:
-    takes = f" ({', '.join(flag.choices)})" if flag.choices else f" ({flag.type}{flag.range})"
+    takes = f" ({', '.join([*flag.choices, *([flag.open] if flag.open else [])])})" if flag.choices else f" ({flag.type}{flag.range})"
     unit = f" {flag.unit}" if flag.unit else ""
     off = f", off: {flag.off}" if flag.off is not None else ""
     return f"{flag.meaning}{takes}; default: {flag.default}{unit}{off}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from lab.corpus import authority, chunking, linking, metadata, near, reading, so
 from lab.corpus.readers import beir
 from lab.corpus.readers.worker import Worker
 from lab.corpus.validate import Refused
-from lab.corpus.vectors import embed
+from lab.corpus.vectors import embed, prefix_of
 from lab.errors import CannotJudge, UsageError
 from lab.models.embedders import Embedder, embedder
 from lab.progress import Progress, say
@@ -177,12 +178,12 @@ def _begin(
 ) -> _Work:
     existing = collections.find(store, name)
     base = settings or (existing.ingest if existing else IngestSettings())
-    wanted = base.with_words(words)
-    if existing is not None and wanted != existing.ingest:
-        differing = next(key for key, value in wanted.as_dict().items() if existing.ingest.as_dict()[key] != value)
+    wanted = _resolved(base.with_words(words))
+    made = _resolved(existing.ingest).as_dict() if existing is not None else wanted.as_dict()
+    differing = next((key for key, value in wanted.as_dict().items() if made[key] != value), None)
+    if differing is not None:
         raise UsageError(
-            f"collection {name!r} was made with {differing} {existing.ingest.as_dict()[differing]}: use another name behind -c, "
-            f"or `lab drop {name} --yes` first."
+            f"collection {name!r} was made with {differing} {made[differing]}: use another name behind -c, or `lab drop {name} --yes` first."
         )
     model = embedder(wanted.embedder)
     if existing is not None and existing.model_digest != model.digest:
@@ -197,6 +198,11 @@ def _begin(
         collection=existing,
         known=documents.ledger(store, existing) if existing else {},
     )
+
+
+def _resolved(settings: IngestSettings) -> IngestSettings:
+    """With prefixes in so many words: what a model is known to want may be learnt later."""
+    return dataclasses.replace(settings, query_prefix=prefix_of(settings, "query") or "none", passage_prefix=prefix_of(settings, "passage") or "none")
 
 
 def _rules(authority_file: str | Path | None, paths: Sequence[Path]) -> dict[str, Any] | None:
@@ -311,9 +317,12 @@ def _ingest_records(work: _Work, path: Path) -> None:
 
 
 def _load(work: _Work, document: Document, root: str, digest: bytes, size: int) -> documents.Load:
-    chunks = chunking.chunk(document, work.settings, work.model.count_tokens, work.model.limit)
-    bodies = [chunking.body(c, work.settings) for c in chunks]
+    prefix = prefix_of(work.settings, "passage")
     window = work.model.limit
+    if window is not None and prefix:
+        window -= work.model.count_tokens(prefix)
+    chunks = chunking.chunk(document, work.settings, work.model.count_tokens, window)
+    bodies = [chunking.body(c, work.settings) for c in chunks]
     for text in bodies:
         # A text of fewer characters than the window has tokens fits in any case.
         too_long = window is not None and len(text) > window - 2 and work.model.count_tokens(text) + 2 > window
@@ -347,7 +356,7 @@ def _store(work: _Work, window: Sequence[documents.Load], bar: Progress, *, toge
         fresh += step
         bar.advance(step)
 
-    vectors, embedded = embed(work.store, work.model, texts, on_batch)
+    vectors, embedded = embed(work.store, work.model, texts, on_batch, prefix_of(work.settings, "passage"))
     work.embedded += embedded
     ready, at = [], 0
     for load in window:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
 from lab.errors import LabError
-from lab.models.embedders import Embedder
+from lab.models.embedders import Embedder, prefixes
 from lab.progress import say
+from lab.settings import IngestSettings
 from lab.store import embeddings
 from lab.store.connect import Store
 from lab.text import text_hash
@@ -17,14 +19,15 @@ _WRITE_EVERY = 128
 
 
 def embed(
-    store: Store, embedder: Embedder, texts: Sequence[str], on_batch: Callable[[int], None] | None = None
+    store: Store, embedder: Embedder, texts: Sequence[str], on_batch: Callable[[int], None] | None = None, prefix: str = ""
 ) -> tuple[list[np.ndarray | None], int]:
     """(one float16 vector `(dim,)` a text, or None where the model maps it to zero; how many texts were not in the cache).
 
-    Vectors are rounded to half precision at once, so that a fresh one and a cached one are the same.
+    `prefix` is put before every text, and is part of what the cache knows it by. Vectors are rounded to half precision at once, so that a fresh one and a cached one are the same.
     """
     if embedder.dim is None:
         return [None] * len(texts), 0
+    texts = [prefix + text for text in texts] if prefix else texts
     hashes = [text_hash(text) for text in texts]
     found, broken = embeddings.cached_vectors(store, embedder.digest, sorted(set(hashes)), embedder.dim)
     if broken:
@@ -43,6 +46,14 @@ def embed(
         embeddings.store_vectors(store, embedder.digest, fresh)
         found.update(fresh)
     return [found[key] for key in hashes], len(keys)
+
+
+def prefix_of(settings: IngestSettings, side: Literal["query", "passage"]) -> str:
+    """What goes before a question or a passage of a collection made with these flags."""
+    said = settings.query_prefix if side == "query" else settings.passage_prefix
+    if said == "auto":
+        return prefixes(settings.embedder)[0 if side == "query" else 1]
+    return "" if said == "none" else said
 
 
 def tokens(store: Store, embedder: Embedder) -> Callable[[Sequence[str]], Mapping[bytes, np.ndarray]]:

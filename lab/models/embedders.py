@@ -9,6 +9,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -20,8 +21,12 @@ class Embedder(Protocol):
     """`dim` None: the collection has no vectors. `limit` is the longest input in tokens, None where there is none."""
 
     name: str
-    dim: int | None
-    limit: int | None
+
+    @property
+    def dim(self) -> int | None: ...
+
+    @property
+    def limit(self) -> int | None: ...
 
     @property
     def digest(self) -> str:
@@ -112,14 +117,55 @@ def _minilm() -> Embedder:
 
 
 _REGISTRY: dict[str, Callable[[], Embedder]] = {"none": NoEmbedder, "keyword": KeywordEmbedder, "minilm": _minilm}
+SERVERS = ("ollama", "openai", "tei")
 
 
 @functools.cache
 def embedder(name: str) -> Embedder:
-    """The embedder of that name, one instance a process."""
-    if name not in _REGISTRY:
-        raise unknown("embedder", name, _REGISTRY)
-    return _REGISTRY[name]()
+    """The embedder of that name, one instance a process: none, keyword, minilm, `ollama:MODEL`, `openai:MODEL`, `tei:MODEL`, or a sentence-transformers
+    model by its folder or its name with a slash (`sentence-transformers:NAME` for one without)."""
+    if name in _REGISTRY:
+        return _REGISTRY[name]()
+    kind, sign, model = name.partition(":")
+    if sign and kind in SERVERS and model:
+        from lab.models.servers import EmbeddingServer
+
+        return EmbeddingServer(kind, model)
+    if sign and kind == "sentence-transformers" and model:
+        from lab.models.sentence import SentenceModel
+
+        return SentenceModel(name, model)
+    if "/" in name or Path(name).is_dir():
+        from lab.models.sentence import SentenceModel
+
+        return SentenceModel(name, name)
+    raise unknown("embedder", name, _REGISTRY)
+
+
+# What asymmetric models were trained to see before a text, by a part of their name: (question, passage). From their model cards.
+_PREFIXES = (
+    ("e5-mistral", "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: ", ""),
+    ("multilingual-e5", "query: ", "passage: "),
+    ("e5-", "query: ", "passage: "),
+    ("nomic-embed", "search_query: ", "search_document: "),
+    ("bge-m3", "", ""),
+    ("bge-", "Represent this sentence for searching relevant passages: ", ""),
+    ("mxbai-embed", "Represent this sentence for searching relevant passages: ", ""),
+    ("snowflake-arctic-embed-l-v2", "query: ", ""),
+    ("snowflake-arctic-embed-m-v2", "query: ", ""),
+    ("snowflake-arctic-embed2", "query: ", ""),
+    ("snowflake-arctic-embed", "Represent this sentence for searching relevant passages: ", ""),
+)
+
+
+def prefixes(name: str) -> tuple[str, str]:
+    """(what goes before a question, before a passage) for the model of that name; empty for symmetric and unknown ones.
+
+    >>> prefixes("intfloat/e5-small-v2"), prefixes("minilm")
+    (('query: ', 'passage: '), ('', ''))
+    """
+    lower = name.lower()
+    return next(((question, passage) for part, question, passage in _PREFIXES if part in lower), ("", ""))
 
 
 def check_vectors(array: np.ndarray, name: str, rows: int, dim: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lab.corpus import vectors
-from lab.errors import UsageError
+from lab.errors import LabError, UsageError
 from lab.models.embedders import embedder
 from lab.models.rerankers import MaxSim, Reranker
 from lab.records import ArmList, Candidate, Diagnostic, Hit, Ledger, Provenance, Result, SearchResult, Window
@@ -76,7 +76,12 @@ def check_runnable(corpus: Corpus, settings: Settings) -> None:
 
 def question_vectors(corpus: Corpus, questions: Sequence[str]) -> list[np.ndarray | None]:
     """One float16 vector `(dim,)` a question through the cache; None where the model maps it to zero."""
-    return vectors.embed(corpus.store, embedder(corpus.collection.embedder), [queries.sanitise(q) for q in questions])[0]
+    model, c = embedder(corpus.collection.embedder), corpus.collection
+    if model.dim != c.dim:
+        raise LabError(
+            f"embedder {c.embedder} gives {model.dim} dimensions now, {c.name!r} was ingested with {c.dim}: ingest anew under another name."
+        )
+    return vectors.embed(corpus.store, model, [queries.sanitise(q) for q in questions], prefix=vectors.prefix_of(c.ingest, "query"))[0]
 
 
 def fetch_arm(corpus: Corpus, question: str, settings: Settings, vector: np.ndarray | None, name: str) -> ArmList | None:

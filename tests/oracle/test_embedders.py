@@ -34,7 +34,7 @@ def test_minilm_is_sentence_transformers_minilm(minilm: MiniLM) -> None:
 def test_a_text_has_the_same_vector_in_any_company(minilm: MiniLM, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = np.vstack([minilm.encode([text]) for text in TEXTS])
     for size in (1, 7, 64):
-        monkeypatch.setattr("lab.models.minilm._BATCH", size)
+        monkeypatch.setattr("lab.models.sentence._BATCH", size)
         together = minilm.encode(TEXTS)
         assert together == pytest.approx(alone, abs=1e-4)
 

@@ -30,7 +30,7 @@ def arm(name: str, hits: Sequence[Hit], by_class: bool = True) -> ArmList:
 
 def context(settings: Settings, tiers: Sequence[int] = (9,), arm_weight: float = 2.0, members: dict[bytes, list[Hit]] | None = None) -> Context:
     rules = {"default": 0, "rules": [{"match": "x", "tier": tier} for tier in tiers]}
-    collection = Collection("c", IngestSettings(), "minilm", "d", 384, "english", rules, "", "", dt.datetime.now(dt.UTC), {}, 10, 0, 0)
+    collection = Collection("c", IngestSettings(), "minilm", "d", 384, "english", rules, "", "", dt.datetime.now(dt.UTC), {}, 10, 0, 0, {})
     corpus = Corpus(cast(Any, None), collection, 10, 0)
     return Context("q", settings, corpus, Lookups(corpus), None, members or {}, arm_weight=arm_weight)
 

@@ -74,11 +74,13 @@ def parse(text: str) -> Any:
     if _ENTITY.search(text[: 2**20].split("<html", 1)[0].split("<HTML", 1)[0]):
         raise Refused("unsafe: the page declares entities of its own")
     stripped = re.sub(r"^\s*<\?xml[^>]*\?>", "", text, count=1)  # lxml refuses text with an encoding declaration
-    parser = lxml.html.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=False)
+    parser = lxml.html.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
     try:
         tree = lxml.html.document_fromstring(clean(stripped), parser=parser)
     except (lxml.etree.LxmlError, ValueError, AssertionError):
         raise Refused("corrupt: the page cannot be parsed as HTML") from None
+    if any("depth" in entry.message for entry in parser.error_log):
+        raise Refused("corrupt: elements are nested too deeply, what lies below would be lost")
     return tree
 
 
@@ -143,7 +145,7 @@ def _drop_navigation(root: Any, total: int) -> bool:
             continue
         if element.tag in _DROPPED:
             _remove(element)
-        elif _is_navigation(element, root) and len(element.text_content()) <= 0.5 * total:
+        elif _is_outside(element) or (_is_named_navigation(element) and len(element.text_content()) <= 0.5 * total):
             _remove(element)
             found = True
     return found
@@ -154,7 +156,8 @@ def _remove(element: Any) -> None:
         element.drop_tree()  # keeps the text behind it
 
 
-def _is_navigation(element: Any, root: Any) -> bool:
+def _is_outside(element: Any) -> bool:
+    """Whether the page itself says that an element is no content."""
     if element.tag == "nav" or "hidden" in element.attrib or (element.get("role") or "").lower() in _NOT_MAIN_ROLE:
         return True
     if re.search(r"display\s*:\s*none", element.get("style") or ""):
@@ -162,6 +165,11 @@ def _is_navigation(element: Any, root: Any) -> bool:
     if element.tag in {"header", "footer"} and not any(a.tag in {"article", "section", "blockquote"} for a in element.iterancestors()):
         # the page's own; that of a section holds its heading
         return element.tag == "footer" or not any(child.tag in _HEADINGS for child in element.iter()) or element.find(".//nav") is not None
+    return False
+
+
+def _is_named_navigation(element: Any) -> bool:
+    """Whether class or id call an element navigation: names deceive, so the caller keeps what holds most of the page."""
     if element.tag in {"h1", "h2", "h3", "h4", "h5", "h6", "p", "section", "article", "main", "body", "dt", "dd", "span", "code", "pre", "td"}:
         return False
     words = re.split(r"[^a-z]+", f"{element.get('class') or ''} {element.get('id') or ''}".lower())

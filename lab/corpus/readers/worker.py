@@ -41,6 +41,7 @@ class Worker:
     def read(self, source: str, data: bytes, kind: str, text: str, password: str | None) -> Document:
         """As `readers.read`; beyond the limits, or where the reader dies, raises Refused."""
         if self._process is None or self._process.poll() is not None:
+            self.close()
             self._process = self._start()
         process = self._process
         assert process.stdin is not None and process.stdout is not None
