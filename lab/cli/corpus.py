@@ -14,7 +14,10 @@ from lab.errors import UsageError
 from lab.progress import say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lab.corpus.ingest import IngestReport
+    from lab.store.documents import FileEntry
 
 
 def ingest(
@@ -135,11 +138,21 @@ def link(
     return 0
 
 
-def list_collections(*, json: Json = False) -> int:
-    """List the collections with what they hold."""
-    from lab.store import collections
+def list_collections(name: str | None = None, *, json: Json = False) -> int:
+    """List the collections with what they hold; of one collection, what became of each of its files.
+
+    Parameters
+    ----------
+    name
+        The collection whose ledger is shown.
+    """
+    from lab.store import collections, documents
     from lab.store.connect import connect
 
+    if name is not None:
+        with connect() as store:
+            entries = documents.entries(store, collections.get(store, name))
+        return _ledger(name, entries, json)
     with connect() as store:
         found = [(c, collections.size(store, c)) for c in collections.all_collections(store)]
     if json:
@@ -171,6 +184,26 @@ def list_collections(*, json: Json = False) -> int:
         )  # fmt: skip
     else:
         line("no collection yet: `lab demo` makes one, `lab ingest FOLDER -c NAME` another")
+    return 0
+
+
+def _ledger(name: str, entries: Sequence[FileEntry], json: bool) -> int:
+    if json:
+        files = [
+            {
+                "source": e.source, "status": e.status, "outcome": e.outcome, "reason": e.reason, "format": e.format, "extractor": e.extractor, "title": e.title,
+                "source_url": e.source_url or None, "document_version": e.document_version or None,
+                "last_updated": e.last_updated.isoformat() if e.last_updated else None, "metadata": dict(e.metadata), "chunks": e.chunks,
+                "changed_at": e.changed_at.isoformat(), "checked_at": e.checked_at.isoformat(),
+            }
+            for e in entries
+        ]  # fmt: skip
+        print_json({"schema_version": 1, "collection": name, "files": files})
+    else:
+        rows = [(e.source, e.status, e.outcome, e.format, str(e.chunks), f"{e.checked_at:%Y-%m-%d %H:%M}", e.reason or "") for e in entries]
+        print_table(
+            ("file", "status", "last look", "format", "chunks", "looked at", "reason"), rows, numeric=(False, False, False, False, True, False, False)
+        )
     return 0
 
 
