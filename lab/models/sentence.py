@@ -49,7 +49,8 @@ class SentenceModel:
 
     @functools.cached_property
     def dim(self) -> int | None:
-        return int(self.model.get_sentence_embedding_dimension())
+        ask = getattr(self.model, "get_embedding_dimension", None) or self.model.get_sentence_embedding_dimension  # renamed in version 5
+        return int(ask())
 
     @functools.cached_property
     def limit(self) -> int | None:

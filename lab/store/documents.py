@@ -335,6 +335,11 @@ def chunk_texts(store: Store, collection: Collection) -> list[str]:
     return [str(row[0]) for row in store.rows(sql.SQL("select text from {}.chunks order by source, n").format(sql.Identifier(collection.schema)))]
 
 
+def chunk_bodies(store: Store, collection: Collection) -> list[str]:
+    """What was embedded and indexed of every chunk, in (source, n) order."""
+    return [str(row[0]) for row in store.rows(sql.SQL("select body from {}.chunks order by source, n").format(sql.Identifier(collection.schema)))]
+
+
 def set_corpus_digest(store: Store, collection: Collection) -> str:
     """The digest of (source, content hash) over all indexed files, recorded with the collection."""
     value = hashlib.sha256()

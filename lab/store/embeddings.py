@@ -83,6 +83,12 @@ def store_tokens(store: Store, model_digest: str, vectors: Mapping[bytes, np.nda
         )
 
 
+def forget(store: Store, model_digest: str) -> None:
+    """Drops the cached vectors of one model."""
+    with store.connection() as connection:
+        connection.execute("delete from lab.embeddings where model_digest = %s", [model_digest])
+
+
 def prune(store: Store) -> int:
     """Empties both caches; returns the number of rows that went."""
     with store.connection() as connection:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -92,3 +94,18 @@ def test_a_long_line_is_cut_in_time_that_grows_with_its_length(minilm: MiniLM, l
     assert counted <= 60 * len(text), "work grows with the length of the line, not with its square"
     assert max(len(c.text) for c in chunks) <= 64 * 256
     assert "".join(c.text for c in chunks).replace(" ", "") == text.replace(" ", "")
+
+
+def test_a_folder_names_a_sentence_transformers_model() -> None:
+    """The same weights by their folder give the same vectors, limit and tokens as `minilm`; another digest, since nothing vouches for the folder."""
+    shipped, by_folder = MiniLM(), embedder(str(MiniLM().folder))
+    texts = ["The relief valve opens at 12 bar.", "Quiet hours begin at ten."]
+    np.testing.assert_allclose(by_folder.encode(texts), shipped.encode(texts), atol=1e-5)
+    assert (by_folder.dim, by_folder.limit, by_folder.count_tokens(texts[0])) == (384, 256, shipped.count_tokens(texts[0]))
+    assert by_folder.digest.startswith("sentence-") and by_folder.digest == by_folder.digest
+    assert len(by_folder.token_vectors(texts)) == 2
+
+
+def test_a_name_that_cannot_be_loaded_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be loaded"):
+        embedder(f"{tmp_path}/nothing-here").encode(["x"])
