@@ -16,7 +16,7 @@ from lab.progress import say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lab.corpus.ingest import IngestReport
+    from lab.corpus.outcome import IngestReport
     from lab.store.documents import FileEntry
 
 

@@ -12,6 +12,8 @@ from lab.corpus.validate import Refused
 from lab.records import Document
 from lab.store.documents import FileRow
 
+_LARGE = 200_000  # bytes; from here on a text too could take its parser long
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -35,7 +37,7 @@ def read(file: File, row: FileRow | None, worker: Worker, password: str | None) 
     if row is not None and row.content_hash == digest and row.status in {"indexed", "missing"} and _current(row):
         return Outcome(None, digest, size)
     kind, text = readers.format_of(data, file.path.name)
-    if readers.FORMATS[kind].heavy:
+    if readers.FORMATS[kind].heavy or size > _LARGE:
         document = worker.read(file.source, data, kind, text, password)
     else:
         document = readers.read(file.source, data, kind, text)

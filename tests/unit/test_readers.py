@@ -10,6 +10,7 @@ import pytest
 
 from lab.corpus import readers, sniff
 from lab.corpus.metadata import load as load_metadata
+from lab.corpus.readers.compose import iso_date
 from lab.corpus.readers.tables import rows_as_sentences
 from lab.corpus.readers.worker import Worker
 from lab.corpus.validate import Refused
@@ -89,6 +90,13 @@ def test_main_content_without_navigation_scripts_or_hidden_text() -> None:
         "<div style='display: none'>hidden</div><pre>  code\n    here</pre><p>Last.</p></div><footer>Imprint</footer><script>evil()</script>"
     )
     assert read("a.html", page).text == "Title\n\nFirst bold words.\n\n- one\n- two\n\n  code\n    here\n\nLast."
+
+
+def test_a_section_named_after_its_heading_is_content() -> None:
+    page = HTML.format(
+        "<div class='section' id='related-documents'><h2>Related documents</h2><p>Words.</p></div><div class='toc'>1 2 3</div><p>Other words.</p>"
+    )
+    assert read("a.html", page).text == "Related documents\n\nWords.\n\nOther words."
 
 
 def test_tables_become_sentences_and_layout_tables_do_not() -> None:
@@ -239,3 +247,14 @@ def test_epub_follows_its_spine_and_leaves_the_navigation_out() -> None:
     document = read("a.epub", book)
     assert document.text == "First\n\nSee it.\n\nSecond\n\nTwo." and (document.title, document.updated) == ("Book", "2023-01-02")
     assert document.hyperlinks[0].target in document.anchors
+
+
+@pytest.mark.parametrize(
+    ("word", "date"),
+    [
+        ("D:20221217024144-00'00'", "2022-12-17"), ("2024-05-01T10:00:00Z", "2024-05-01"), ("20240501", "2024-05-01"), ("1 May 2024", "2024-05-01"),
+        ("May 3rd, 2021", "2021-05-03"), ("2024-02-31", ""), ("2024-13-01", ""), ("soon", ""), (None, ""), ("12345678901234", ""),
+    ],
+)  # fmt: skip
+def test_dates_that_exist(word: str | None, date: str) -> None:
+    assert iso_date(word) == date

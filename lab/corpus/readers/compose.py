@@ -5,6 +5,7 @@ Blocks stand apart by an empty line, table rows and list items by a line break.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -146,14 +147,20 @@ def iso_date(word: str | None) -> str:
     """`2024-05-01` of what a file calls a date (`D:20240501…`, `2024-05-01T10:00:00Z`, `1 May 2024`), "" where it is none."""
     if not word:
         return ""
-    match = re.search(r"(?<!\d)(1[89]\d\d|2[01]\d\d)-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])(?!\d(?:\d{2}|$))|^D:((?:19|20)\d\d)(\d\d)(\d\d)", word)
+    found: tuple[int, int, int] | None = None
+    match = re.search(r"(?<!\d)(1[89]\d\d|2[01]\d\d)-?(\d\d)-?(\d\d)(?!\d(?:\d{2}|$))|^D:((?:19|20)\d\d)(\d\d)(\d\d)", word)
     if match:
-        return "-".join(part for part in match.groups() if part)
-    months = "jan feb mar apr may jun jul aug sep oct nov dec".split()
-    named = re.search(r"(?i)\b(?:(\d{1,2})(?:st|nd|rd|th)?\s+)?([a-z]{3})[a-z]*\.?\s+(?:(\d{1,2})(?:st|nd|rd|th)?,?\s+)?((?:19|20)\d\d)\b", word)
-    if named and named[2].lower() in months and (named[1] or named[3]):
-        return f"{named[4]}-{months.index(named[2].lower()) + 1:02}-{int(named[1] or named[3]):02}"
-    return ""
+        year, month, day = (int(part) for part in match.groups() if part)
+        found = year, month, day
+    else:
+        months = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+        named = re.search(r"(?i)\b(?:(\d{1,2})(?:st|nd|rd|th)?\s+)?([a-z]{3})[a-z]*\.?\s+(?:(\d{1,2})(?:st|nd|rd|th)?,?\s+)?((?:19|20)\d\d)\b", word)
+        if named and named[2].lower() in months and (named[1] or named[3]):
+            found = int(named[4]), months.index(named[2].lower()) + 1, int(named[1] or named[3])
+    try:
+        return dt.date(*found).isoformat() if found else ""
+    except ValueError:  # 31 February
+        return ""
 
 
 def table_rows(rows: Sequence[Sequence[str]]) -> list[list[str]]:

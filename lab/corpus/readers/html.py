@@ -10,33 +10,22 @@ from __future__ import annotations
 import codecs
 import posixpath
 import re
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
+from lab.corpus.readers import html_main as main_content
 from lab.corpus.readers.compose import Composer, Inline, clean, iso_date, table_rows
+from lab.corpus.readers.html_main import DROPPED, HEADINGS
 from lab.corpus.readers.tables import rows_as_sentences
 from lab.corpus.validate import Refused, decode
 from lab.records import Document
 
-_DROPPED = frozenset(
-    "script style noscript template iframe svg object embed canvas audio video map button select input textarea datalist meter progress link meta head title".split()
-)
 _BLOCKS = frozenset(
     """
     address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure footer form header hgroup hr html legend li main
     menu nav ol p section summary table tbody td tfoot th thead tr ul caption
     """.split()
 )
-_HEADINGS = {f"h{n}": n for n in range(1, 7)}
-_NOT_MAIN_ROLE = frozenset("navigation banner contentinfo search complementary menu menubar toolbar dialog alert".split())
-_NOT_MAIN_WORD = frozenset(
-    """
-    nav navbar navigation navheader navfooter sidebar sphinxsidebar breadcrumb breadcrumbs footer masthead menu pagination pager cookie cookies toc
-    toctree headerlink permalink skiplink related advert advertisement social sharing newsletter
-    """.split()
-)
-_SELF_LINK = frozenset("headerlink permalink anchor-link anchorjs-link".split())
 _CHARSET = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{2,40})|^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]{2,40})""", re.IGNORECASE
 )
@@ -118,83 +107,11 @@ def compose(composer: Composer, tree: Any, *, prefix: str = "", text: str = "") 
     """Adds the main content of a page. `prefix` stands before anchors and local targets (the chapter of a book)."""
     body = tree.find("body")
     root = body if body is not None else tree
-    root, marked = _main(root)
+    root, marked = main_content.main(root)
     total = max(1, len(root.text_content()))
-    marked = _drop_navigation(root, total) or marked
-    kept = None if marked or not text else _boilerplate_judge(text, total)
+    marked = main_content.drop_navigation(root, total) or marked
+    kept = None if marked or not text else main_content.boilerplate_judge(text, total)
     _Walk(composer, prefix, kept).walk(root)
-
-
-def _main(body: Any) -> tuple[Any, bool]:
-    """The element that the page itself calls main, and whether there is one."""
-    for path in (".//main", ".//*[@role='main']"):
-        found = body.xpath(path)
-        if len(found) == 1 and found[0].text_content().strip():
-            return found[0], True
-    articles = body.xpath(".//article[not(ancestor::article)]")
-    if len(articles) == 1 and len(articles[0].text_content()) > 0.3 * len(body.text_content()):
-        return articles[0], True
-    return body, False
-
-
-def _drop_navigation(root: Any, total: int) -> bool:
-    """Takes out what is no content; whether anything was."""
-    found = False
-    for element in list(root.iter()):
-        if element is root or not isinstance(element.tag, str):
-            continue
-        if element.tag in _DROPPED:
-            _remove(element)
-        elif _is_outside(element) or (_is_named_navigation(element) and len(element.text_content()) <= 0.5 * total):
-            _remove(element)
-            found = True
-    return found
-
-
-def _remove(element: Any) -> None:
-    if element.getparent() is not None:
-        element.drop_tree()  # keeps the text behind it
-
-
-def _is_outside(element: Any) -> bool:
-    """Whether the page itself says that an element is no content."""
-    if element.tag == "nav" or "hidden" in element.attrib or (element.get("role") or "").lower() in _NOT_MAIN_ROLE:
-        return True
-    if re.search(r"display\s*:\s*none", element.get("style") or ""):
-        return True
-    if element.tag in {"header", "footer"} and not any(a.tag in {"article", "section", "blockquote"} for a in element.iterancestors()):
-        # the page's own; that of a section holds its heading
-        return element.tag == "footer" or not any(child.tag in _HEADINGS for child in element.iter()) or element.find(".//nav") is not None
-    return False
-
-
-def _is_named_navigation(element: Any) -> bool:
-    """Whether class or id call an element navigation: names deceive, so the caller keeps what holds most of the page."""
-    if element.tag in {"h1", "h2", "h3", "h4", "h5", "h6", "p", "section", "article", "main", "body", "dt", "dd", "span", "code", "pre", "td"}:
-        return False
-    words = re.split(r"[^a-z]+", f"{element.get('class') or ''} {element.get('id') or ''}".lower())
-    return not _NOT_MAIN_WORD.isdisjoint(words) if element.tag != "a" else not _SELF_LINK.isdisjoint((element.get("class") or "").lower().split())
-
-
-def _boilerplate_judge(text: str, total: int) -> frozenset[str] | None:
-    """The 8-word beginnings of what trafilatura keeps, None where it keeps too little to be believed."""
-    if total > 400_000:
-        return None
-    import logging
-
-    import trafilatura
-
-    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
-    kept = trafilatura.extract(
-        re.sub(r"^\s*<\?xml[^>]*\?>", "", text, count=1), favor_recall=True, include_comments=False, include_tables=True, output_format="txt"
-    )
-    if not kept or len(kept) < 0.6 * total:
-        return None
-    return frozenset(_words(kept))
-
-
-def _words(text: str) -> Iterator[str]:
-    return (word for word in re.findall(r"\w+", text.lower()))
 
 
 class _Walk:
@@ -223,7 +140,7 @@ class _Walk:
             return None
         self.mark = ""
         if self.kept is not None:
-            words = list(_words(inline.text))
+            words = list(main_content.words(inline.text))
             if words and sum(word in self.kept for word in words) < 0.8 * len(words):
                 return None
         if mark:
@@ -243,17 +160,17 @@ class _Walk:
 
     def _element(self, element: Any, depth: int) -> None:
         tag = element.tag
-        if not isinstance(tag, str) or tag in _DROPPED:
+        if not isinstance(tag, str) or tag in DROPPED:
             return
         if depth > _DEPTH:
             self.inline.add(element.text_content())
             return
-        block = tag in _BLOCKS or tag in _HEADINGS or tag == "pre"
+        block = tag in _BLOCKS or tag in HEADINGS or tag == "pre"
         if block:
             self._flush()
         self._anchors(element)
-        if tag in _HEADINGS:
-            self._heading(element, _HEADINGS[tag])
+        if tag in HEADINGS:
+            self._heading(element, HEADINGS[tag])
         elif tag == "pre":
             for child in element.iterdescendants():
                 self._anchors(child)
@@ -327,7 +244,7 @@ class _Walk:
                 self.inline = Inline()
             elif item.tag == "dd":
                 lead = next((child for child in item if isinstance(child.tag, str)), None)
-                simple = (item.text or "").strip() or lead is None or lead.tag not in _BLOCKS | {"pre", "table"} | set(_HEADINGS) or lead.tag == "p"
+                simple = (item.text or "").strip() or lead is None or lead.tag not in _BLOCKS | {"pre", "table"} | set(HEADINGS) or lead.tag == "p"
                 if pending.text.strip() and simple:
                     pending.text = pending.text.rstrip() + ("" if pending.text.rstrip()[-1:] in ":.?!" else ":") + " "
                     self.inline, pending = pending, Inline()
