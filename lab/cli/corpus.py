@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lab.corpus.outcome import IngestReport
-    from lab.store.documents import FileEntry
+    from lab.store.ledger import FileEntry
 
 
 def ingest(
@@ -146,12 +146,12 @@ def list_collections(name: str | None = None, *, json: Json = False) -> int:
     name
         The collection whose ledger is shown.
     """
-    from lab.store import collections, documents
+    from lab.store import collections, ledger
     from lab.store.connect import connect
 
     if name is not None:
         with connect() as store:
-            entries = documents.entries(store, collections.get(store, name))
+            entries = ledger.entries(store, collections.get(store, name))
         return _ledger(name, entries, json)
     with connect() as store:
         found = [(c, collections.size(store, c)) for c in collections.all_collections(store)]

@@ -22,7 +22,7 @@ from lab.models.embedders import Embedder, embedder
 from lab.progress import Progress, say
 from lab.records import Document
 from lab.settings import IngestSettings
-from lab.store import collections, documents
+from lab.store import collections, documents, ledger
 from lab.store.collections import Collection
 from lab.store.connect import Store, connect
 from lab.store.links import replace_links
@@ -42,7 +42,7 @@ class _Work:
     model: Embedder
     rules: dict[str, Any] | None
     collection: Collection | None
-    known: dict[str, documents.FileRow]
+    known: dict[str, ledger.FileRow]
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("indexed", "unchanged", "replaced", "missing", "retired", "refused"), 0))
     refused: list[tuple[str, str]] = field(default_factory=list)
     unrecorded: list[tuple[str, str, str, int]] = field(default_factory=list)  # refused before the collection was made: source, root, reason, size
@@ -126,7 +126,7 @@ def ingest(
             raise _nothing(listed, work)
         missing = _vanished(work, gone, prune)
         if said:
-            absent = documents.give(store, work.collection, said)
+            absent = ledger.give(store, work.collection, said)
             if absent:
                 say(f"{len(absent)} sources of {metadata_file} are not in the collection, as {absent[0]}")
         return _finish(work, missing, start)
@@ -161,7 +161,7 @@ def _begin(
         model=model,
         rules=_rules(authority_file, paths) or (dict(existing.authority) if existing else None),
         collection=existing,
-        known=documents.ledger(store, existing) if existing else {},
+        known=ledger.rows(store, existing) if existing else {},
     )
 
 
@@ -234,7 +234,7 @@ def _read(work: _Work, file: sources.File, worker: Worker, password: str | None)
         return None
 
 
-def _unchanged(work: _Work, source: str, row: documents.FileRow | None) -> None:
+def _unchanged(work: _Work, source: str, row: ledger.FileRow | None) -> None:
     work.counts["unchanged"] += 1
     (work.back if row is not None and row.status == "missing" else work.same).append(source)
 
@@ -247,7 +247,7 @@ def _refuse(work: _Work, source: str, root: str, reason: str, size: int) -> None
     if work.collection is None:
         work.unrecorded.append((source, root, reason, size))
     else:
-        work.changed = documents.refuse(work.store, work.collection, source, root, reason, size) > 0 or work.changed
+        work.changed = ledger.refuse(work.store, work.collection, source, root, reason, size) > 0 or work.changed
 
 
 def _ingest_records(work: _Work, path: Path) -> None:
@@ -340,7 +340,7 @@ def _store(work: _Work, window: Sequence[documents.Load], bar: Progress, *, toge
     bar.advance(total - fresh)
 
 
-def _replaces(row: documents.FileRow | None) -> bool:
+def _replaces(row: ledger.FileRow | None) -> bool:
     return row is not None and row.content_hash is not None and row.status != "retired"
 
 
@@ -351,15 +351,15 @@ def _vanished(work: _Work, gone: list[str], prune: bool) -> list[str]:
     """Marks what is there no more as missing; with `prune` it is retired."""
     assert work.collection is not None
     if prune:
-        documents.mark(work.store, work.collection, gone, "retired", "the file is gone and --prune was given")
+        ledger.mark(work.store, work.collection, gone, "retired", "the file is gone and --prune was given")
         work.counts["retired"] = len(gone)
         work.changed = work.changed or bool(gone)
         gone = []
     else:
-        documents.mark(work.store, work.collection, gone, "missing", "the file is gone")
+        ledger.mark(work.store, work.collection, gone, "missing", "the file is gone")
         work.counts["missing"] = len(gone)
-    documents.restore(work.store, work.collection, work.back)
-    documents.unchanged(work.store, work.collection, work.same)
+    ledger.restore(work.store, work.collection, work.back)
+    ledger.unchanged(work.store, work.collection, work.same)
     return gone
 
 
@@ -385,9 +385,9 @@ def _finish(work: _Work, missing: Sequence[str], start: float) -> IngestReport:
     assert work.collection is not None
     collection = work.collection
     for source, root, reason, size in work.unrecorded:
-        documents.refuse(work.store, collection, source, root, reason, size)
+        ledger.refuse(work.store, collection, source, root, reason, size)
     if work.rules is not None and work.rules != collection.authority:
-        sources = documents.ledger(work.store, collection)
+        sources = ledger.rows(work.store, collection)
         collections.set_authority(work.store, collection, work.rules, {source: authority.tier(work.rules, source) for source in sources})
     now = collections.get(work.store, collection.name)  # what an interrupted call left undone counts too
     if not now.link_digest:

@@ -10,7 +10,7 @@ from lab.corpus.readers.worker import Worker
 from lab.corpus.sources import File
 from lab.corpus.validate import Refused
 from lab.records import Document
-from lab.store.documents import FileRow
+from lab.store.ledger import FileRow
 
 _LARGE = 200_000  # bytes; from here on a text too could take its parser long
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from lab.corpus import authority
 from lab.errors import UsageError
 from lab.progress import say
-from lab.store.documents import FileRow
+from lab.store.ledger import FileRow
 
 
 @dataclass(frozen=True, slots=True)

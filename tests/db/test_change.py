@@ -15,7 +15,7 @@ import pytest
 from lab.corpus import watch
 from lab.corpus.ingest import ingest
 from lab.retrieval.search import search
-from lab.store import collections, documents
+from lab.store import collections, documents, ledger
 from lab.store.connect import Store
 from tests.conftest import Lab, write
 
@@ -62,14 +62,14 @@ def test_the_ledger_says_what_became_of_each_file(store: Store, lab: Lab, tmp_pa
     (tmp_path / "d.md").rename(tmp_path / "e.md")
     (tmp_path / "b" / "c.txt").write_bytes(b"\x00\x01")
     ingest(tmp_path, "c", store=store)
-    entries = {e.source: (e.status, e.outcome, (e.reason or "").split(":")[0]) for e in documents.entries(store, collections.get(store, "c"))}
+    entries = {e.source: (e.status, e.outcome, (e.reason or "").split(":")[0]) for e in ledger.entries(store, collections.get(store, "c"))}
     assert entries == {
         "a.md": ("indexed", "replaced", ""), "b/c.txt": ("refused", "refused", "binary"), "d.md": ("missing", "missing", "the file is gone"), "e.md": ("indexed", "indexed", ""),
     }  # fmt: skip
     ingest(tmp_path, "c", store=store, prune=True)
     assert history(store, "a.md") == ["indexed", "replaced"] and history(store, "d.md") == ["indexed", "missing", "retired"]
     assert history(store, "b/c.txt")[:2] == ["indexed", "refused"]
-    entry = {e.source: e for e in documents.entries(store, collections.get(store, "c"))}["a.md"]
+    entry = {e.source: e for e in ledger.entries(store, collections.get(store, "c"))}["a.md"]
     assert entry.outcome == "unchanged" and entry.checked_at > entry.changed_at and entry.extractor == "markdown-2" and entry.chunks == 1
     answer = lab("collections", "c", "--json", store=store)
     assert [f["source"] for f in answer.json["files"]] == ["a.md", "b/c.txt", "d.md", "e.md"] and answer.json["files"][1]["status"] == "refused"

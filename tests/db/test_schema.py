@@ -10,7 +10,7 @@ import pytest
 from lab.errors import ServerError
 from lab.resources import folder
 from lab.settings import IngestSettings
-from lab.store import collections, documents
+from lab.store import collections, ledger
 from lab.store.connect import SCHEMA_VERSION, Store
 from tests.conftest import Databases
 
@@ -52,7 +52,7 @@ def test_an_old_database_is_upgraded_without_losing_a_run(dump: Path, databases:
         with Store(dsn) as upgraded:
             for shape in (SHAPE, TABLES, INDEXES):
                 assert upgraded.rows(shape) == store.rows(shape)
-            assert [entry.source for entry in documents.entries(upgraded, collections.get(upgraded, "c"))] == ["a.md"]
+            assert [entry.source for entry in ledger.entries(upgraded, collections.get(upgraded, "c"))] == ["a.md"]
             assert upgraded.rows("select count(*) from lab.runs") == [runs] == [(1,)]
 
 
