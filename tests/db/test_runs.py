@@ -321,7 +321,9 @@ def test_a_run_without_its_bm25_index_is_degraded_and_3(store: Store, tmp_path: 
     write(tmp_path / "d", {"a.md": "# A\n\nThe relief valve opens at 12 bar.\n", "b.md": "# B\n\nQuiet hours begin at ten.\n"})
     ingest(tmp_path / "d", "c", store=store, embedder="none")
     text = "The relief valve opens at 12 bar."
-    save_gold(tmp_path / "g", [Question("q", "When does the valve open?", "fact", "dev")], [Judgment("q", "a.md", 5, 5 + len(text), 1, text)], "# g\n")
+    save_gold(
+        tmp_path / "g", [Question("q", "When does the valve open?", "fact", "dev")], [Judgment("q", "a.md", 5, 5 + len(text), 1, text)], "# g\n"
+    )
     assert lab("run", "c", "--gold", str(tmp_path / "g"), "--dense", "none", store=store).code == 0
     with store.connection() as connection:
         connection.execute("drop index kb_c.chunks_bm25")

@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from lab.corpus.twins import _shingles, near_classes
+from lab.corpus.twins import near_classes, shingles
 from lab.retrieval.search import open_corpus, question_vectors, search
 from lab.store import arms
 from lab.store.connect import Store
@@ -104,12 +104,12 @@ def test_near_twins_are_pairs_of_high_jaccard() -> None:
                 other[at] = draw.choice(vocabulary)
             texts.append(" ".join(other))
     found = near_classes([(f"{i:03}", class_id(t), t) for i, t in enumerate(texts)])
-    sets = [_shingles(t) for t in texts]
+    sets = [shingles(t) for t in texts]
     for i in range(0, len(texts), 5):
         for j in range(i + 1, i + 5):
             jaccard = len(sets[i] & sets[j]) / len(sets[i] | sets[j])
             together = found[f"{i:03}"] == found[f"{j:03}"]
-            if jaccard >= 0.9:
+            if jaccard >= 0.8:
                 assert together, jaccard
             if jaccard <= 0.5:
                 assert not together, jaccard

@@ -26,7 +26,8 @@ from lab.records import Document
 MAX_PAGES = 5_000
 _TABLE_SECONDS = 45.0  # pdfplumber is slow; pages beyond this budget keep their tables as lines
 _NUMBERED = re.compile(r"(?:(?:chapter|section|article|part|annex|appendix|§)\s+)?((?:\d{1,3}|[A-Z])(?:[.\-–]\d{1,3}){0,5})[.)]?\s+\S", re.IGNORECASE)
-_LEADER = re.compile(r"(?:\.\s?){4,}\s*(?:[ivxlc]+|[A-Z]?-?\d+)\s*$|…{2,}\s*\d+\s*$")
+_LEADER = re.compile(r"(?:\.\s?){5,}\s*(?P<page>[ivxlc]+|[A-Z]?-?\d+)?\s*$|…{2,}\s*(?P<page2>\d+)?\s*$")
+_PAGE_ALONE = re.compile(r"(?:\d{1,4}|[ivxlc]{1,6})$")
 _ENDS_IN_PAGE = re.compile(r"\s(?:\d{1,4}|[ivxlc]{1,6})\s*$")
 _CONTENTS = re.compile(r"(?i)\s*(?:table of )?contents(?:\s*[-—(]?\s*continued\)?)?\s*$")
 _NO_TITLE = re.compile(r"(?i)^\s*(?:untitled|microsoft word|powerpoint|document\d*\s*$)|\.(?:docx?|indd|qxd|pdf|tex|dvi|pptx?|xlsx?|rtf|odt|fm)\b")
@@ -158,12 +159,8 @@ def _compose(
         items: list[tuple[str, Any]] = []
         placed = [False] * len(boxes)
         columns = in_order(free)
-        leaders = sum(bool(_LEADER.search(line.text)) for column in columns for line in column)
-        if leaders >= 3 and leaders >= 0.2 * sum(map(len, columns)):  # a page of contents
-            columns = [
-                [line for line in column if not (_LEADER.search(line.text) or _ENDS_IN_PAGE.search(line.text) or _CONTENTS.match(line.text))]
-                for column in columns
-            ]
+        if _is_contents([line for column in columns for line in column]):
+            columns = [[line for line in column if not _of_contents(line)] for column in columns]
         known = outline.get(number, {})
         for group in numbered_apart(paragraphs(columns, functools.partial(_level, body=body, large=large, known=known))):
             for at, (box, rows) in enumerate(boxes):
@@ -182,6 +179,18 @@ def _compose(
                 composer.add("heading", text.replace("\n", " "), level=content.level)
             else:
                 composer.add("paragraph", text, item=bool(_BULLET.match(text)))
+
+
+def _is_contents(lines: Sequence[Line]) -> bool:
+    """Whether a page is one of a table of contents: many lines lead by dots to a page number. On a form they lead to nothing."""
+    leaders = [match for line in lines if (match := _LEADER.search(line.text))]
+    numbers = sum(bool(match["page"] or match["page2"]) for match in leaders) + sum(bool(_PAGE_ALONE.fullmatch(line.text.strip())) for line in lines)
+    return len(leaders) >= 3 and len(leaders) >= 0.2 * len(lines) and numbers >= 0.5 * len(leaders)
+
+
+def _of_contents(line: Line) -> bool:
+    text = line.text.strip()
+    return bool(_LEADER.search(text) or _ENDS_IN_PAGE.search(text) or _CONTENTS.match(text) or _PAGE_ALONE.fullmatch(text))
 
 
 def _level(line: Line, body: float, large: Sequence[int], known: dict[str, int]) -> int:
