@@ -112,7 +112,10 @@ def ingest(
     with contextlib.nullcontext() if dry_run else collections.locked(store, collection):
         work = _begin(store, collection, settings, words, authority_file, listed, language)
         work.dry = dry_run
-        files = list(sources.listed(listed, work.known, root)) if format == "auto" else []
+        left: list[tuple[str, str]] = []
+        files = sources.listed(listed, work.known, root, left) if format == "auto" else []
+        work.counts["refused"] += len(left)
+        work.refused += left
         if format == "auto":
             _ingest_files(work, files, password)
         else:

@@ -90,6 +90,7 @@ def link_rows(
 def _citations(document: Linkable, chunks: Sequence[Spot], spots: Mapping[str, Sequence[Spot]], known: Places, out: LeftOut) -> Iterator[LinkRow]:
     taken: list[tuple[int, int]] = []
     for link in document.hyperlinks:
+        taken.append((link.start, link.end))  # the author said what is meant, here or elsewhere
         place = _place(document, link, known)
         here = chunk_at(chunks, link.start, link.end)
         if place is None:
@@ -99,14 +100,13 @@ def _citations(document: Linkable, chunks: Sequence[Spot], spots: Mapping[str, S
             out.external += outside
             out.unresolved += not outside
             continue
-        taken.append((link.start, link.end))
         there = chunk_from(spots.get(place[0], ()), place[1])
         if here is not None and there is not None and here.key != there.key:
             yield LinkRow("cites", here.key, None, there.key, link.start, link.end, document.text[link.start : link.end][:200])
     external: list[Mention] = []
     for mention in find_citations(document.text, external):
         if any(a < mention.end and mention.start < b for a, b in taken):
-            continue  # the author said what is meant
+            continue
         here, there = chunk_at(chunks, mention.start, mention.end), resolve(mention, document.source, known)
         if there is None:
             out.unresolved += 1

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lab.corpus.validate import Refused, decode
 from lab.errors import UsageError
 
 _TYPES = ("text", "int", "float", "bool", "date")
@@ -35,12 +37,11 @@ def load(path: Path) -> dict[str, dict[str, Any]]:
     """Source → its values, from a CSV with a column `source`. A head may declare its type (`year:int`; text, int, float, bool or date); a column without
     is numbers where every value is one. Empty cells say nothing. Raises UsageError naming line and column of what cannot be."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.reader(file))
+        rows = list(csv.reader(io.StringIO(decode(path.read_bytes()))))
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}): name an existing CSV file behind --metadata.") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(f"{path} is no CSV file in UTF-8 ({error}).") from None
+    except (Refused, csv.Error) as error:
+        raise UsageError(f"{path} is no CSV file ({error}): save it as CSV in UTF-8.") from None
     if not rows or "source" not in [head.strip() for head in rows[0]]:
         raise UsageError(f"{path} must have a column named source in its first line: the path of a file below the folder that is ingested.")
     names, types = [], []
@@ -88,6 +89,8 @@ def _guess(cells: list[str]) -> str:
 def _value(cell: str, kind: str, where: str) -> Any:
     try:
         if kind == "int":
+            if not re.fullmatch(r"-?[0-9]{1,18}", cell):
+                raise ValueError
             return int(cell)
         if kind == "float":
             number = float(cell)
@@ -95,6 +98,8 @@ def _value(cell: str, kind: str, where: str) -> Any:
                 raise ValueError
             return number
         if kind == "date":
+            if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", cell):
+                raise ValueError
             return dt.date.fromisoformat(cell).isoformat()
     except ValueError:
         raise UsageError(f"{where}: {cell!r} is no {kind if kind != 'date' else 'date like 2024-05-01'}.") from None
@@ -105,6 +110,14 @@ def _value(cell: str, kind: str, where: str) -> Any:
     return cell
 
 
-def front_matter_values(pairs: Mapping[str, str]) -> dict[str, Any]:
-    """Front matter with its values typed."""
-    return {key: typed(value) for key, value in pairs.items()}
+def front_matter_values(pairs: Mapping[str, Any]) -> dict[str, Any]:
+    """Front matter with its values typed, in lists and mappings too; what says nothing (empty, null, ~) is left out."""
+    return {key: _typed_deep(value) for key, value in pairs.items() if value not in ("", "null", "~", None)}
+
+
+def _typed_deep(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_typed_deep(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _typed_deep(item) for key, item in value.items()}
+    return typed(str(value))

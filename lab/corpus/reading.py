@@ -40,7 +40,10 @@ def read(file: File, row: FileRow | None, worker: Worker, password: str | None) 
     if readers.FORMATS[kind].heavy or size > _LARGE:
         document = worker.read(file.source, data, kind, text, password)
     else:
-        document = readers.read(file.source, data, kind, text)
+        try:
+            document = readers.read(file.source, data, kind, text)
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:  # a fault of ours costs this file, not the others
+            raise Refused(f"crash: the reader has a fault ({type(error).__name__}: {str(error)[:200]})") from None
     return Outcome(document, digest, size)
 
 

@@ -22,10 +22,6 @@ _DATA = frozenset(
 )
 _PACKED_NAMES = {".pdf": "pdf", ".docx": "docx", ".odt": "odt", ".epub": "epub"}
 _HTML = re.compile(r"\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
-_FRAGMENT = re.compile(
-    r"\s*(?:<!--.*?-->\s*)*<(?P<tag>div|p|table|section|article|main|span|ul|ol|dl|h[1-6]|header|nav|title|meta|link|style|script|center|font|a|b|img)\b[^>]*>",
-    re.IGNORECASE | re.DOTALL,
-)
 _XML = re.compile(r"\s*<\?xml\b")
 
 
@@ -60,8 +56,8 @@ def text_kind(text: str, name: str) -> str:
         return "markdown"
     if lower.endswith((".rst", ".rst.txt")):
         return "rest"
-    if _FRAGMENT.match(text[:4096]) and re.search(r"</\w+\s*>", text):
-        return "html"
+    if ending in {".html", ".htm", ".xhtml"}:
+        return "html"  # a fragment
     if ending in _DATA or _XML.match(text):
         raise Refused(f"format: data or code ({ending or 'XML'}), no text to read")
     return "text"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -9,7 +11,6 @@ from pathlib import Path
 
 from lab.corpus import authority
 from lab.errors import UsageError
-from lab.progress import say
 from lab.store.ledger import FileRow
 
 
@@ -22,21 +23,25 @@ class File:
     root: str  # a folder, or the name under which a shipped set is known
 
 
-def listed(paths: Sequence[Path], known: Mapping[str, FileRow], label: str | None) -> Iterator[File]:
-    """Every file under the paths, sorted by source. A single file keeps the root under which it was ingested before."""
+def listed(paths: Sequence[Path], known: Mapping[str, FileRow], label: str | None, left: list[tuple[str, str]]) -> list[File]:
+    """Every file under the paths, sorted by source. A single file keeps the root under which it was ingested before.
+
+    What cannot be a document of the collection (a name that is no text, a pipe, a link to nowhere, a folder that cannot be opened) goes into `left` as
+    (name, reason).
+    """
     found: dict[str, File] = {}
     for path in paths:
         absolute = path.resolve()
         if path.is_dir():
-            members = [File(p.relative_to(absolute).as_posix(), p, label or str(absolute)) for p in sorted(absolute.rglob("*")) if p.is_file()]
+            members = [File(source, absolute / source, label or str(absolute)) for source in _below(absolute, left)]
         else:
             root = next((Path(row.root) for row in known.values() if absolute == Path(row.root) / row.source), absolute.parent)
             members = [File(absolute.relative_to(root).as_posix(), absolute, str(root))]
         for file in members:
-            relative = Path(file.source)
-            if any(part.startswith(".") for part in relative.parts) or file.path.name == authority.FILE:
+            if file.path.name == authority.FILE:
                 continue
             if not _sayable(file.source):
+                left.append((_said(file.source), "name: the file's name is not UTF-8"))
                 continue
             other = found.get(file.source)
             if other is not None and other.path != file.path:
@@ -49,17 +54,45 @@ def listed(paths: Sequence[Path], known: Mapping[str, FileRow], label: str | Non
                     f"{file.source} was ingested from {row.root} and is now named under {file.root}: use another collection, or the first folder."
                 )
             found[file.source] = file
-    yield from sorted(found.values(), key=lambda file: file.source)
+    return sorted(found.values(), key=lambda file: file.source)
+
+
+def _below(root: Path, left: list[tuple[str, str]]) -> Iterator[str]:
+    """The files below a folder that are not hidden, as paths relative to it. Links to folders are not followed."""
+
+    def cannot(error: OSError) -> None:
+        name = os.path.relpath(str(error.filename or root), root)
+        left.append((_said(name if len(name) < 300 else name[:300] + "…"), f"unreadable: the folder cannot be opened ({error.strerror})"))
+
+    for folder, folders, files in os.walk(root, onerror=cannot):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            if name.startswith((".", "~$")):  # hidden, or the lock of an office program
+                continue
+            path = Path(folder) / name
+            source = path.relative_to(root).as_posix()
+            try:
+                mode = path.stat().st_mode
+            except OSError as error:
+                left.append((_said(source[:300]), f"unreadable: {error.strerror}"))
+                continue
+            if stat.S_ISREG(mode):
+                yield source
+            else:
+                left.append((_said(source), "unreadable: no file but a pipe, socket or device"))
 
 
 def _sayable(source: str) -> bool:
-    """Whether a file name is text; one that is not is named on the side, since the store could not hold it."""
+    """Whether a file name is text, as the store can hold it."""
     try:
         source.encode("utf-8")
     except UnicodeEncodeError:
-        say(f"refused {source.encode('utf-8', 'backslashreplace').decode()}: name: the file's name is not UTF-8")
         return False
     return True
+
+
+def _said(name: str) -> str:
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def vanished(paths: Sequence[Path], known: Mapping[str, FileRow], seen: AbstractSet[str], format: str, label: str | None) -> list[str]:

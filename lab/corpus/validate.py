@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
+import re
 
 # Control characters that no text holds; a file with one of them is binary, whatever its name says.
 _BINARY = frozenset(range(0x09)) | frozenset(range(0x0E, 0x1B)) | frozenset({0x7F})
 
 
 _LEGACY = ("cp932", "euc_jp", "gb18030", "big5", "euc_kr", "cp1251", "koi8_r", "cp1253", "cp1255", "cp1256", "cp1250", "cp1254", "tis_620")
+
+
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x7f]")
+_NOTHING = " \t\n\r\f\v\u00a0\u00ad\u200b\u200c\u200d\u2060\ufeff"
+_ODD = re.compile(r"(?<=[^\W\d_])[§¤¥¦¨©ª«¬®¯°±²³´µ¶¸¹º»¼½¾†‡•…‰‹›€™˜ˆ‚„ƒ](?=[^\W\d_])|(?<=[a-zß-ÿ])[ŠŒŽŸÀ-Þ](?=[a-zß-ÿ])")
 
 
 class Refused(Exception):
@@ -39,8 +46,18 @@ def decode(data: bytes) -> str:
             return _clean(data.decode(wide))
         except UnicodeDecodeError:
             raise Refused("binary: the file holds NUL bytes") from None
+    if b"\x1b$B" in data or b"\x1b$@" in data:
+        try:
+            return _clean(data.decode("iso2022_jp"))
+        except UnicodeDecodeError:
+            raise Refused("encoding: marked as ISO-2022-JP but is not") from None
     try:
         return _clean(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        pass
+    try:  # UTF-16 surrogates written as UTF-8: pairs are characters, what stands alone is none
+        wide_text = data.decode("utf-8", "surrogatepass").encode("utf-16", "surrogatepass")
+        return _clean(wide_text.decode("utf-16", "replace"))
     except UnicodeDecodeError:
         pass
     if sum(byte in _BINARY for byte in data[:8192]) > 0:
@@ -56,17 +73,22 @@ def _legacy(data: bytes) -> str:
     letters = high + sum(65 <= byte <= 90 or 97 <= byte <= 122 for byte in sample)
     if high <= 0.25 * letters:
         try:
-            return data.decode("cp1252")
+            western = data.decode("cp1252")
         except UnicodeDecodeError:
-            pass
+            western = ""
+        # Signs between letters and capitals after small ones are what Mac Roman or DOS look like when read as Windows.
+        if western and len(_ODD.findall(western[:100_000])) < 0.12 * high:
+            return western
+        if western:
+            raise Refused("encoding: neither UTF-8 nor Windows-1252 (Mac Roman or DOS, it seems): convert it to UTF-8")
     from charset_normalizer import from_bytes
 
     best = from_bytes(data[:1_000_000], steps=10, chunk_size=4096, cp_isolation=list(_LEGACY)).best()
     if best is not None and best.percent_coherence >= 20:
-        try:
-            return data.decode(best.encoding)
-        except UnicodeDecodeError:
-            pass
+        with contextlib.suppress(UnicodeDecodeError):
+            text = data.decode(best.encoding)
+            if len(_ODD.findall(text[:100_000])) < 0.12 * high:
+                return text
     raise Refused("encoding: neither UTF-8 nor Windows-1252 nor surely another: convert it to UTF-8")
 
 
@@ -86,9 +108,10 @@ def _wide(data: bytes) -> str | None:
 def _clean(text: str) -> str:
     if "\0" in text:
         raise Refused("binary: the file holds NUL characters")
-    if sum(ord(ch) in _BINARY for ch in text[:8192]) > 8:
+    if len(_CONTROL.findall(text)) > 8:
         raise Refused("binary: the file holds control characters")
+    text = text.lstrip("\ufeff")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if not text.strip():
+    if not text.strip(_NOTHING):
         raise Refused("empty: the file holds no text")
     return text

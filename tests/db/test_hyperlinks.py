@@ -84,3 +84,9 @@ def test_captions_are_what_a_table_or_figure_is_cited_by(store: Store, tmp_path:
     assert cites(store) == {("a.md::1", "a.md::2"), ("a.md::1", "a.md::3"), ("b.md::1", "b.md::2")}
     rows = [(row[1], row[5]) for row in links.mentions(store, collections.get(store, "c")) if row[0] == "defines"]
     assert rows == [("consent", "b.md::2")]
+
+
+def test_the_words_of_a_link_to_elsewhere_point_nowhere_here(store: Store, tmp_path: Path) -> None:
+    write(tmp_path, {"a.md": "# A\n\nSee [section 2.1](https://other.example/b#s21).\n", "b.md": "# B\n\n## 2.1 Limits\n\nTwelve bar.\n"})
+    report = ingest(tmp_path, "c", store=store, embedder="none")
+    assert cites(store) == set() and report.links_left_out == {"external": 1, "unresolved": 0}

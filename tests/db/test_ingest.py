@@ -374,3 +374,12 @@ def test_letters_beyond_ascii_are_folded_like_others(store: Store, tmp_path: Pat
 def test_words_of_four_bytes_do_not_abort_the_load(store: Store, tmp_path: Path) -> None:
     text = " ".join(f"{chr(0x20000 + i)}{chr(0x20000 + i + 1)}-{chr(0x20000 + i + 2)}{chr(0x20000 + i + 3)}" for i in range(40_000))
     assert put(store, write(tmp_path, {"big.txt": text}), chunker="whole").files["indexed"] == 1
+
+
+def test_what_is_no_file_is_in_the_report_and_the_others_are_read(store: Store, tmp_path: Path) -> None:
+    write(tmp_path, FILES)
+    os.mkfifo(tmp_path / "pipe.md")
+    (tmp_path / "nowhere.md").symlink_to(tmp_path / "gone.md")
+    report = put(store, tmp_path)
+    assert report.files["indexed"] == 3 and report.files["refused"] == 2
+    assert {source: reason.split(":")[0] for source, reason in report.refused} == {"pipe.md": "unreadable", "nowhere.md": "unreadable"}

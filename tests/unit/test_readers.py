@@ -172,6 +172,9 @@ def test_metadata_files(tmp_path: Path) -> None:
         ("source,year\na,1\na,2\n", "stands twice"),
         ("source,year\na\n", "line 2 has 1 cells"),
         ("source,d:date\na,1.5.2024\n", "is no date like"),
+        ("source,d:date\na,2024-W05-1\n", "is no date like"),
+        ("source,n:int\na,1_000\n", "is no int"),
+        ("source,n\na,x\0y\n", "is no CSV file"),
     ):
         path.write_text(text)
         with pytest.raises(UsageError, match=message):
@@ -258,3 +261,100 @@ def test_epub_follows_its_spine_and_leaves_the_navigation_out() -> None:
 )  # fmt: skip
 def test_dates_that_exist(word: str | None, date: str) -> None:
     assert iso_date(word) == date
+
+
+# ── faults found by breaking it ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("<dl><dt>T</dt><dd><p>lead</p>tail text</dd></dl>", "T: lead\n\ntail text"),
+        ("<dl><section><dt>F</dt><dd>in sec</dd></section></dl>", "F: in sec"),
+        ("<dl><div><div><dt>x</dt><dd>deep div</dd></div></div></dl>", "x: deep div"),
+        ("<dl><dt>T</dt><dd>x</dd>stray<p>stray p</p></dl>", "T: x\n\nstray\n\nstray p"),
+        ("<p>para<p>para2<b>bold<i>ital</b>x</i><h2>head</h2><p>under</p>", "para\n\npara2bolditalx\n\nhead\n\nunder"),
+        ("<p>10<sup>3</sup> m H<sub>2</sub>O</p>", "10^3 m H2O"),
+        ("<table><tr><th>Contact<td>Ms Schulz</tr><tr><th>Phone<td>+49<br>30</tr></table>", "Contact: Ms Schulz.\nPhone: +49 30."),
+        ("<p>Press <button>Start</button> now</p>", "Press Start now"),
+        ("<table><tr><td>Pump A</td><td>6 months</td></tr><tr><td>Pump B</td><td>3 months</td></tr></table>", "Pump A: 6 months.\nPump B: 3 months."),
+        (
+            "<table><thead><tr><th rowspan=2>N</th><th colspan=2>G</th></tr><tr><th>min</th><th>max</th></tr></thead><tr><td>a</td><td>1</td><td>2</td></tr></table>",
+            "For a, the G min is 1; the G max is 2.",
+        ),
+    ],
+)
+def test_nothing_of_a_page_is_lost(body: str, text: str) -> None:
+    assert read("a.html", HTML.format(body)).text == text
+
+
+def test_a_table_of_a_million_spans_ends() -> None:
+    rows = "".join(f"<tr><td colspan=1000 rowspan=1000>r{i}</td><td>x</td></tr>" for i in range(1000))
+    assert "r7" in read("a.html", HTML.format(f"<p>Words.</p><table>{rows}</table>")).text
+
+
+@pytest.mark.parametrize(
+    ("charset", "data", "text"),
+    [
+        ("undefined", b"page text", "page text"),
+        ("unicode_escape", b"C:\\new", "C:\\new"),
+        ("latin1", b"\x93over\x94", "“over”"),
+        ("gb2312", "中文镕".encode("gbk"), "中文镕"),
+    ],
+)
+def test_labels_mean_what_browsers_make_of_them(charset: str, data: bytes, text: str) -> None:
+    assert read("a.html", f"<html><head><meta charset='{charset}'></head><body><p>".encode() + data + b"</p></body></html>").text == text
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        ("Größe der Prüfung über é ü ö ä Straße. Il a été dit «oui». " * 4).encode("mac_roman"),
+        b"word " * 4000 + b"\x01\x02\x03\x04" * 500 + b" tail",
+        "\u200b\n".encode(),
+    ],
+)
+def test_what_would_be_garbage_is_refused(data: bytes) -> None:
+    with pytest.raises(Refused):
+        read("a.txt", data)
+
+
+def test_odd_encodings_that_can_be_read_are() -> None:
+    assert read("a.txt", "安全弁を点検する".encode("iso2022_jp")).text == "安全弁を点検する"
+    assert read("a.txt", b"Text with a lone \xed\xa0\x80 surrogate here.").text == "Text with a lone \ufffd surrogate here."
+    assert read("a.md", b"\xef\xbb\xbf\xef\xbb\xbf# Head\n\ntext").title == "Head"
+
+
+def test_text_that_begins_with_a_sign_is_text_and_a_comment_declares_nothing() -> None:
+    words = "<a> denotes an item. See </b>. x<y and y>z. Keep 1 <2 text."
+    assert read("notes.txt", words).text == words
+    assert read("a.html", "Some intro\n<h1>Head</h1><p>Para</p>").text == "Some intro\n\nHead\n\nPara"
+    assert read("a.html", "<!-- <!ENTITY --><html><body><p>Text</p></body></html>").text == "Text"
+
+
+def test_front_matter_is_yaml() -> None:
+    text = "---\ntitle: x # comment\nversion: 1.10\nh:\n  - x\n  - 2\nj: |\n  multi\n  line\ne: null\ng: [1, 2]\n---\nWords.\n"
+    document = read("a.md", text)
+    assert dict(document.metadata) == {"title": "x", "version": 1.1, "h": ["x", 2], "j": "multi\nline", "g": [1, 2]} and document.version == "1.10"
+    with pytest.raises(Refused, match=r"^empty"):
+        read("a.md", "---\ntitle: x\n---\n")
+    assert not read("a.md", "---\na: &a [x]\nb: *a\n---\nWords.\n").metadata
+
+
+def test_odt_cells_stand_under_their_heads() -> None:
+    cell = "<table:table-cell><text:p>{}</text:p></table:table-cell>"
+    heads, row = (
+        "".join(map(cell.format, ("Pump", "Min", "Max", "Unit"))),
+        cell.format("A") + "<table:table-cell table:number-columns-repeated='2'/>" + cell.format("bar"),
+    )
+    body = f"<table:table><table:table-row>{heads}</table:table-row><table:table-row>{row}</table:table-row></table:table>"
+    assert read("a.odt", odt(body)).text == "For A, the unit is bar."
+
+
+def test_a_book_without_one_of_its_chapters_is_refused() -> None:
+    opf = '<package xmlns="http://www.idpf.org/2007/opf"><manifest><item id="a" href="a.xhtml"/></manifest><spine><itemref idref="a"/></spine></package>'
+    container = '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="c.opf"/></rootfiles></container>'
+    members: dict[str, str | bytes] = {"mimetype": "application/epub+zip", "META-INF/container.xml": container, "c.opf": opf}
+    with pytest.raises(Refused, match=r"a\.xhtml .* is missing"):
+        read("a.epub", packed(members))
+    assert read("a.epub", packed(members | {"A.xhtml": HTML.format("<p>Here.</p>")})).text == "Here."

@@ -47,6 +47,8 @@ def format_of(data: bytes, name: str) -> tuple[str, str]:
     try:
         text = decode(data)
     except Refused as refusal:
+        if str(refusal).startswith("encoding") and sniff.text_kind(data[:4096].decode("latin-1"), name) == "html":
+            return "html", ""  # its head says in which encoding it is
         known = sniff.name_of(data) if str(refusal).startswith(("binary", "encoding")) else None
         if known and not known.startswith("text/"):
             raise Refused(f"format: no reader for {known}") from None
@@ -64,6 +66,6 @@ def read(source: str, data: bytes, kind: str, text: str, password: str | None = 
         document = module.read(source, module.decoded(data))
     else:
         document = module.read(source, data if form.binary else text)
-    if not document.text.strip():
+    if not document.text.strip() or (kind == "markdown" and not document.blocks):  # front matter alone is no text
         raise Refused("empty: the file holds no text")
     return dataclasses.replace(document, title=document.title or stem_title(source), extractor=f"{kind}-{form.version}")

@@ -153,7 +153,9 @@ class _Reader:
         cells_per_row = []
         merged: dict[int, str] = {}
         for row in _rows(element):
-            line: list[str] = []
+            before = row.find(f"{_W}trPr/{_W}gridBefore")
+            skipped = before.get(_W + "val") or "0" if before is not None else "0"
+            line: list[str] = [""] * (min(int(skipped), 64) if skipped.isdigit() else 0)
             for cell in _cells(row):
                 inline = Inline()
                 for paragraph in cell.iter(_W + "p"):

@@ -33,10 +33,7 @@ def read(source: str, data: bytes) -> Document:
             package = xml(archive.read(path), "the package file")
             _about(composer, package)
             for member in _spine(package, posixpath.dirname(path)):
-                try:
-                    content = archive.read(member)
-                except KeyError:
-                    continue
+                content = archive.read(_named(member, archive.namelist()))
                 text = html.decoded(content) if content.strip() else ""
                 if text:
                     tree = html.parse(text)
@@ -47,6 +44,17 @@ def read(source: str, data: bytes) -> Document:
     except Exception:  # zipfile and zlib let many kinds through
         raise Refused("corrupt: the EPUB cannot be opened") from None
     return composer.document()
+
+
+def _named(member: str, names: list[str]) -> str:
+    """The name under which a member lies in the archive: as written, undecoded, or in other case."""
+    for found in names:
+        if member in {found, unquote(found)}:
+            return found
+    for found in names:
+        if found.lower() == member.lower():
+            return found
+    raise Refused(f"corrupt: the chapter {posixpath.basename(member)} that the EPUB names is missing")
 
 
 def _about(composer: Composer, package: Any) -> None:
@@ -67,7 +75,9 @@ def _spine(package: Any, base: str) -> list[str]:
     members = []
     for ref in package.iter(_OPF + "itemref"):
         item = items.get(ref.get("idref"))
-        if item is None or "nav" in (item.get("properties") or "").split():
+        if item is None:
+            raise Refused(f"corrupt: the EPUB's reading order names {ref.get('idref')!r}, which is missing")
+        if "nav" in (item.get("properties") or "").split():
             continue
         href = unquote(item.get("href") or "")
         if href and href not in guide and "html" in (item.get("media-type") or "html"):

@@ -8,10 +8,14 @@ which blocks are boilerplate.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import posixpath
 import re
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
+
+import webencodings
 
 from lab.corpus.readers import html_main as main_content
 from lab.corpus.readers.compose import Composer, Inline, clean, iso_date, table_rows
@@ -30,20 +34,26 @@ _CHARSET = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{2,40})|^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]{2,40})""", re.IGNORECASE
 )
 _ENTITY = re.compile(r"<!ENTITY", re.IGNORECASE)
+_WIDEST = 200  # columns of a table; what lies beyond is no table to be read row by row
 _DEPTH = 400  # nested elements; deeper ones are read as if they stood beside each other
 
 
+# Labels mean on the web what browsers made of them (https://encoding.spec.whatwg.org); where Python's codec is narrower, the wider one.
+_WIDER = {"gbk": "gb18030", "gb2312": "gb18030", "shift_jis": "cp932", "euc-kr": "cp949", "big5": "big5hkscs"}
+
+
 def decoded(data: bytes) -> str:
-    """The text of an HTML file: by its byte order mark, as UTF-8, as the charset it names, else as Windows-1252."""
+    """The text of an HTML file: by its byte order mark, as UTF-8, as the charset it names, else as any text."""
     if not data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and b"\0" not in data[:1024]:
         named = _CHARSET.search(data[:4096])
-        if named is not None:
-            encoding = (named[1] or named[2]).decode("ascii", "replace").lower()
-            if encoding not in {"utf-8", "utf8", "utf-16", "iso-8859-1", "latin-1", "us-ascii", "ascii"}:
-                try:
-                    return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
-                except (LookupError, UnicodeDecodeError):
-                    pass
+        label = webencodings.lookup((named[1] or named[2]).decode("ascii", "replace")) if named is not None else None
+        if label is not None and label.name not in {"utf-8", "utf-16le", "utf-16be", "replacement", "x-user-defined"}:
+            try:
+                data.decode("utf-8")  # what is valid UTF-8 and not ASCII alone is UTF-8, whatever it says
+            except UnicodeDecodeError:
+                with contextlib.suppress(LookupError, UnicodeError):
+                    text = data.decode(_WIDER.get(label.name) or label.codec_info.name)
+                    return text.replace("\r\n", "\n").replace("\r", "\n")
     return decode(data)
 
 
@@ -60,7 +70,7 @@ def parse(text: str) -> Any:
     import lxml.etree
     import lxml.html
 
-    if _ENTITY.search(text[: 2**20].split("<html", 1)[0].split("<HTML", 1)[0]):
+    if _ENTITY.search(re.sub(r"<!--.*?-->", "", re.split(r"(?i)<html", text[: 2**20], maxsplit=1)[0], flags=re.DOTALL)):
         raise Refused("unsafe: the page declares entities of its own")
     stripped = re.sub(r"^\s*<\?xml[^>]*\?>", "", text, count=1)  # lxml refuses text with an encoding declaration
     parser = lxml.html.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
@@ -114,6 +124,14 @@ def compose(composer: Composer, tree: Any, *, prefix: str = "", text: str = "") 
     _Walk(composer, prefix, kept).walk(root)
 
 
+@dataclass(slots=True)
+class _Pending:
+    """Terms of a definition list that wait for their definition; spans within `inline`."""
+
+    inline: Inline = field(default_factory=Inline)
+    terms: list[tuple[int, int]] = field(default_factory=list)
+
+
 class _Walk:
     """Document order, block by block. An element's inline text gathers until a block begins or ends."""
 
@@ -141,7 +159,9 @@ class _Walk:
         self.mark = ""
         if self.kept is not None:
             words = list(main_content.words(inline.text))
-            if words and sum(word in self.kept for word in words) < 0.8 * len(words):
+            linked = sum(link.end - link.start for link in inline.links)
+            # Only what looks like boilerplate, mostly links. Text stays, whatever another library thinks of it.
+            if linked > 0.5 * len(inline.text) and sum(word in self.kept for word in words) < 0.8 * len(words):
                 return None
         if mark:
             shift = len(mark)
@@ -190,6 +210,8 @@ class _Walk:
         else:
             if tag == "li":
                 self.mark = "- "
+            if tag == "sup" and self.inline.text[-1:].isdigit() and (element.text_content() or "x").strip()[:1].isdigit():
+                self.inline.text += "^"  # 10³ is no 103
             start = len(self.inline.text)
             self._children(element, depth)
             if tag == "a" and element.get("href") and not _is_way_back(element):
@@ -228,50 +250,74 @@ class _Walk:
         """A definition list: "term: meaning". Where list or heading say that it is a glossary, its terms are definitions."""
         said = f"{element.get('class') or ''} {self.section}".lower()
         glossary = re.search(r"gloss|definition|terminolog|\bterms\b|abbreviation|acronym", said.replace("definition-list", "")) is not None
-        terms: list[tuple[int, int]] = []
-        pending = Inline()
-        items = [item for child in element for item in ([child] if child.tag in {"dt", "dd"} else child if child.tag == "div" else [])]
-        for item in items:
+        pending = _Pending()
+        self._list(element, depth, glossary, pending)
+        self._close(pending)
+
+    def _close(self, pending: _Pending) -> None:
+        """Adds terms that no definition followed."""
+        if pending.inline.text.strip():
+            self.inline, pending.inline = pending.inline, Inline()
+            self._flush()
+        pending.terms.clear()
+
+    def _list(self, element: Any, depth: int, glossary: bool, pending: _Pending) -> None:
+        """The children of a definition list, or of what is wrapped around some of them. Nothing is left out, wherever it stands."""
+        self.inline.add(element.text)
+        for item in list(element):
             if item.tag == "dt":
-                if pending.text.strip():
-                    pending.add("; ")
-                self.inline = pending
-                self._anchors(item)
-                begin = len(pending.text)
-                self._children(item, depth + 1)
-                pending = self.inline
-                terms.append((begin, len(pending.text.rstrip())))
-                self.inline = Inline()
+                self._flush()
+                self._term(item, depth, pending)
             elif item.tag == "dd":
-                lead = next((child for child in item if isinstance(child.tag, str)), None)
-                simple = (item.text or "").strip() or lead is None or lead.tag not in _BLOCKS | {"pre", "table"} | set(HEADINGS) or lead.tag == "p"
-                if pending.text.strip() and simple:
-                    pending.text = pending.text.rstrip() + ("" if pending.text.rstrip()[-1:] in ":.?!" else ":") + " "
-                    self.inline, pending = pending, Inline()
-                    first = self.composer.length
-                    if lead is not None and lead.tag == "p" and not (item.text or "").strip():
-                        self._anchors(item)
-                        self._anchors(lead)
-                        self._children(lead, depth + 1)
-                        span = self._flush()
-                        item.remove(lead)
-                        self._element(item, depth + 1)
-                    else:
-                        self._children(item, depth + 1)
-                        span = self._flush()
-                    if span is None and self.composer.length > first:
-                        span = None
-                    if glossary and span is not None:
-                        for a, b in terms:
-                            self.composer.term((span[0] + a, span[0] + b), span[1])
-                else:
-                    self.inline = pending
-                    self._flush()
-                    pending = Inline()
-                    self._element(item, depth + 1)
-                terms = []
-        self.inline = pending
+                self._flush()
+                self._meaning(item, depth, glossary, pending)
+            elif isinstance(item.tag, str) and item.find(".//dt") is None and item.find(".//dd") is None:
+                self._close(pending)
+                self._element(item, depth + 1)
+            elif isinstance(item.tag, str) and depth < _DEPTH:
+                self._flush()
+                self._list(item, depth + 1, glossary, pending)
+            self.inline.add(item.tail)
         self._flush()
+
+    def _term(self, item: Any, depth: int, pending: _Pending) -> None:
+        if pending.inline.text.strip():
+            pending.inline.add("; ")
+        self.inline = pending.inline
+        self._anchors(item)
+        begin = len(self.inline.text)
+        self._children(item, depth + 1)
+        pending.terms.append((begin, len(self.inline.text.rstrip())))
+        pending.inline, self.inline = self.inline, Inline()
+
+    def _meaning(self, item: Any, depth: int, glossary: bool, pending: _Pending) -> None:
+        """A definition: with its term in one block where it begins with text or a paragraph."""
+        lead = next((child for child in item if isinstance(child.tag, str)), None)
+        plain = (item.text or "").strip() or lead is None or lead.tag == "p" or lead.tag not in _BLOCKS | {"pre", "table"} | set(HEADINGS)
+        if not pending.inline.text.strip() or not plain:
+            self._close(pending)
+            self._element(item, depth + 1)
+            return
+        text = pending.inline.text.rstrip()
+        pending.inline.text = text + ("" if text[-1:] in ":.?!" else ":") + " "
+        self.inline, pending.inline = pending.inline, Inline()
+        self._anchors(item)
+        before = self.composer.length
+        if lead is not None and lead.tag == "p" and not (item.text or "").strip():
+            self._anchors(lead)
+            self._children(lead, depth + 1)
+            span = self._flush()
+            tail = lead.tail
+            item.remove(lead)
+            item.text = tail
+            self._element(item, depth + 1)
+        else:
+            self._children(item, depth + 1)
+            span = self._flush()
+        if glossary and span is not None and span[0] >= before:
+            for a, b in pending.terms:
+                self.composer.term((span[0] + a, span[0] + b), span[1])
+        pending.terms.clear()
 
     def _table(self, element: Any, depth: int) -> None:
         rows = [row for row in element.iter("tr") if next(row.iterancestors("table")) is element]
@@ -285,7 +331,8 @@ class _Walk:
             self._flush()
         for child in element.iterdescendants():
             self._anchors(child)
-        for sentence in rows_as_sentences(table_rows(grid(cells))):
+        heads = next((at for at, row in enumerate(cells) if any(cell.tag == "td" for cell in row) and _in_body(row)), 0)
+        for sentence in rows_as_sentences(table_rows(grid(cells)), heads):  # a page that has heads marks them
             self.composer.add("row", sentence)
 
 
@@ -307,6 +354,10 @@ def _is_data(table: Any, cells: list[list[Any]]) -> bool:
     return table.find(".//th") is not None or max(texts) <= 600
 
 
+def _in_body(row: list[Any]) -> bool:
+    return all(ancestor.tag != "thead" for cell in row[:1] for ancestor in cell.iterancestors())
+
+
 def grid(cells: list[list[Any]]) -> list[list[str]]:
     """The texts of a table's cells with spans filled in: a cell over several rows or columns is repeated over rows, empty over further columns."""
     out: list[list[str]] = []
@@ -314,7 +365,7 @@ def grid(cells: list[list[Any]]) -> list[list[str]]:
     for row in cells:
         line: list[str] = []
         waiting = list(row)
-        while waiting or (len(line) in open_spans):
+        while (waiting or (len(line) in open_spans)) and len(line) < _WIDEST:
             at = len(line)
             if at in open_spans:
                 left, text = open_spans.pop(at)
@@ -325,20 +376,32 @@ def grid(cells: list[list[Any]]) -> list[list[str]]:
             cell = waiting.pop(0)
             text = _cell_text(cell)
             across, down = _span(cell, "colspan"), _span(cell, "rowspan")
+            if len(line) + across > _WIDEST:
+                across = max(1, _WIDEST - len(line))
             for n in range(across):
-                line.append(text if n == 0 else "")
+                line.append(text if n == 0 or cell.tag == "th" else "")
                 if down > 1:
-                    open_spans[at + n] = (down - 1, text if n == 0 else "")
+                    open_spans[at + n] = (down - 1, text if n == 0 or cell.tag == "th" else "")
         out.append(line)
     return out
 
 
 def _cell_text(cell: Any) -> str:
-    gathered = Inline()
-    for piece in cell.itertext():
-        gathered.add(piece)
-    parts = [gathered.text] if not len(cell) else ["".join(cell.itertext())]
-    return " ".join(clean(" ".join(parts)).split())
+    parts: list[str] = []
+    _gather(cell, parts)
+    return " ".join(clean("".join(parts)).split())
+
+
+def _gather(element: Any, parts: list[str]) -> None:
+    parts.append(element.text or "")
+    for child in element:
+        if isinstance(child.tag, str):
+            apart = " " if child.tag in _BLOCKS or child.tag == "br" else ""
+            raised = child.tag == "sup" and parts[-1][-1:].isdigit() and (child.text or "x").strip()[:1].isdigit()
+            parts.append("^" if raised else apart)
+            _gather(child, parts)
+            parts.append(apart)
+        parts.append(child.tail or "")
 
 
 def _span(cell: Any, name: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 DROPPED = frozenset(
-    "script style noscript template iframe svg object embed canvas audio video map button select input textarea datalist meter progress link meta head title".split()
+    "script style noscript template iframe svg object embed canvas audio video map select input textarea datalist meter progress link meta head title".split()
 )
 HEADINGS = {f"h{n}": n for n in range(1, 7)}
 _NOT_MAIN_ROLE = frozenset("navigation banner contentinfo search complementary menu menubar toolbar dialog alert".split())

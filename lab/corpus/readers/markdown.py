@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -44,7 +45,7 @@ def read(source: str, text: str) -> Document:
         starts[line] = position
 
     metadata, begin = front_matter(lines)
-    title = metadata.get("title", "")
+    title = _said(metadata, "title")
     copy_until(begin)
     # Blank lines in its place, so that the parser's line numbers stay those of the file.
     tokens = _parser().parse("\n" * begin + "".join(lines[begin:]))
@@ -55,7 +56,7 @@ def read(source: str, text: str) -> Document:
         first, after = token.map
         if token.type == "table_open":
             copy_until(first)
-            for sentence in rows_as_sentences(_table(tokens, index)):
+            for sentence in rows_as_sentences(_table(tokens, index), 1):
                 blocks.append(("row", position, position + len(sentence), 0))
                 out.append(sentence + "\n")
                 position += len(sentence) + 1
@@ -95,9 +96,9 @@ def read(source: str, text: str) -> Document:
         metadata=said,
         anchors=anchors_of(stored, ordered),
         hyperlinks=hyperlinks(stored),
-        source_url=metadata.get("source_url") or metadata.get("url", ""),
-        version=metadata.get("version", ""),
-        updated=iso_date(metadata.get("last_updated") or metadata.get("updated") or metadata.get("date")),
+        source_url=_said(metadata, "source_url", "url"),
+        version=_said(metadata, "version"),
+        updated=iso_date(_said(metadata, "last_updated", "updated", "date")),
     )
 
 
@@ -136,20 +137,30 @@ def anchors_of(text: str, blocks: Sequence[tuple[BlockKind, int, int, int]]) -> 
     return found
 
 
-def front_matter(lines: Sequence[str]) -> tuple[dict[str, str], int]:
-    """(`key: value` pairs, number of lines) of a block between two lines `---` at the very top; ({}, 0) where there is none."""
-    if not lines or lines[0].rstrip() != "---":
+def front_matter(lines: Sequence[str]) -> tuple[dict[str, Any], int]:
+    """(values as text, lists and mappings of texts; number of lines) of the YAML between two lines `---` at the very top; ({}, 0) where there is none."""
+    if not lines or lines[0].rstrip() != "---" or (len(lines) > 1 and not lines[1].strip()):
         return {}, 0
-    pairs: dict[str, str] = {}
-    for at, line in enumerate(lines[1:200], 1):
-        if line.rstrip() in {"---", "..."}:
-            return (pairs, at + 1) if pairs else ({}, 0)
-        if not line.strip():
-            return {}, 0
-        key, sign, value = line.partition(":")
-        if sign and re.fullmatch(r"[A-Za-z][\w -]*", key):
-            pairs[key.strip()] = value.strip().strip("\"'")
-    return {}, 0
+    end = next((at for at, line in enumerate(lines[1:400], 1) if line.rstrip() in {"---", "..."}), None)
+    if end is None:
+        return {}, 0
+    block = "".join(lines[1:end])
+    if len(block) > 100_000 or re.search(r"(?m)^(?:[^\n#\"']*[\s:\[{,-])?[&*][\w-]+(?=\s|$)", block):  # anchors may multiply without end
+        return {}, 0
+    import yaml
+
+    try:
+        found = yaml.load(block, Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, RecursionError):
+        return {}, 0
+    if not isinstance(found, dict) or not all(isinstance(key, str) and re.fullmatch(r"[A-Za-z][\w .-]*", key) for key in found):
+        return {}, 0
+    return {key.strip(): value for key, value in found.items()}, end + 1
+
+
+def _said(values: Mapping[str, Any], *names: str) -> str:
+    """The first of some values that is a text."""
+    return next((value for name in names if isinstance(value := values.get(name), str) and value), "")
 
 
 def _flat(blocks: Sequence[tuple[BlockKind, int, int, int]]) -> list[tuple[BlockKind, int, int, int]]:
@@ -163,7 +174,10 @@ def _flat(blocks: Sequence[tuple[BlockKind, int, int, int]]) -> list[tuple[Block
 
 def plain_inline(token: Token) -> str:
     """The words of an inline token, without marks."""
-    parts = [child.content if child.type in {"text", "code_inline"} else " " if "break" in child.type else "" for child in token.children or []]
+    parts = [
+        child.content if child.type in {"text", "code_inline"} else " " if "break" in child.type or child.content.lower().startswith("<br") else ""
+        for child in token.children or []
+    ]
     return "".join(parts).strip()
 
 

@@ -75,6 +75,7 @@ def _blocks(composer: Composer, parent: Any, item: bool = False) -> None:
             inline = _inline(element)
             inline.text = inline.text.replace("\n", " ")
             composer.add("heading", inline, level=int(level) if level.isdigit() else 1)
+            _boxes(composer, element)
         elif tag == _TEXT + "p":
             inline = _inline(element)
             if item and inline.text.strip():
@@ -86,15 +87,20 @@ def _blocks(composer: Composer, parent: Any, item: bool = False) -> None:
                 composer.add("heading", inline, level=1)
             else:
                 composer.add("paragraph", inline, item=item)
-            for box in element.iter(_DRAW + "text-box"):
-                if next((a for a in box.iterancestors(_TEXT + "p")), None) is element:
-                    _blocks(composer, box)
+            _boxes(composer, element)
         elif tag in {_TEXT + "list", _TEXT + "list-item", _TEXT + "list-header"}:
             _blocks(composer, element, item=True)
         elif tag == _TABLE + "table":
             _table(composer, element)
         else:
             _blocks(composer, element, item)
+
+
+def _boxes(composer: Composer, element: Any) -> None:
+    """Text boxes that hang on a paragraph or heading."""
+    for box in element.iter(_DRAW + "text-box"):
+        if next((a for a in box.iterancestors(_TEXT + "p", _TEXT + "h")), None) is element:
+            _blocks(composer, box)
 
 
 def _inline(element: Any) -> Inline:
@@ -131,13 +137,19 @@ def _table(composer: Composer, element: Any) -> None:
         for cell in row:
             if cell.tag not in {_TABLE + "table-cell", _TABLE + "covered-table-cell"}:
                 continue
-            text = " ".join(part for p in cell.iter(_TEXT + "p", _TEXT + "h") if (part := _inline(p).text.strip()))
+            own = [p for p in cell.iter(_TEXT + "p", _TEXT + "h") if next(p.iterancestors(_TABLE + "table")) is element]
+            text = " ".join(part for p in own if (part := _inline(p).text.strip()))
             repeated = cell.get(_TABLE + "number-columns-repeated") or "1"
-            line += [text] * (min(int(repeated), 64) if repeated.isdigit() and text else 1)
+            line += [text] * (min(int(repeated), 64) if repeated.isdigit() else 1)
         rows.append(line)
     if len(rows) == 1 or max((len(row) for row in rows), default=0) <= 1:
-        for cell in element.iter(_TABLE + "table-cell"):
-            _blocks(composer, cell)
+        for row in element.iter(_TABLE + "table-row"):
+            if next(row.iterancestors(_TABLE + "table")) is element:
+                for cell in row:
+                    _blocks(composer, cell)
         return
     for sentence in rows_as_sentences(table_rows(rows)):
         composer.add("row", sentence)
+    for nested in element.iter(_TABLE + "table"):
+        if nested is not element and next(nested.iterancestors(_TABLE + "table")) is element:
+            _table(composer, nested)

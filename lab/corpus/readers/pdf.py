@@ -160,7 +160,9 @@ def _compose(
         placed = [False] * len(boxes)
         columns = in_order(free)
         if _is_contents([line for column in columns for line in column]):
-            columns = [[line for line in column if not _of_contents(line)] for column in columns]
+            lines = [line for column in columns for line in column]
+            mostly = sum(bool(_LEADER.search(line.text)) for line in lines) >= 0.4 * len(lines)
+            columns = [] if mostly else [[line for line in column if not _of_contents(line)] for column in columns]
         known = outline.get(number, {})
         for group in numbered_apart(paragraphs(columns, functools.partial(_level, body=body, large=large, known=known))):
             for at, (box, rows) in enumerate(boxes):

@@ -198,6 +198,7 @@ def _goes_on(last: Line, line: Line, rank: int, its: int, usual: float) -> bool:
 
 # ── what returns ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+_PAGE_NUMBER = re.compile(r"[-–—(]?\s*\d{1,4}\s*[-–—)]?")
 _NUMBERS = re.compile(r"\d+|\b[ivxlc]+\b", re.IGNORECASE)
 
 
@@ -214,7 +215,7 @@ def running_heads(pages: Sequence[Sequence[Line]], sizes: Sequence[tuple[float, 
         height = sizes[number][1]
         for index, line in enumerate(lines):
             middle = (line.top + line.bottom) / 2
-            if middle > 0.87 * height or middle < 0.11 * height:
+            if middle > 0.87 * height or middle < 0.11 * height or (middle < 0.17 * height and _PAGE_NUMBER.fullmatch(line.text.strip())):
                 place = round((height - middle if middle > height / 2 else middle) / 4)
                 at_height[(middle > height / 2, place)].append((number, index, _NUMBERS.sub("#", line.text).strip().lower()))
     found: set[tuple[int, int]] = set()

@@ -17,7 +17,6 @@ import time
 from typing import IO, Any
 
 from lab.corpus.validate import Refused
-from lab.errors import LabError
 from lab.records import Document
 
 SECONDS = 180.0  # for one file
@@ -59,10 +58,8 @@ class Worker:
             raise
         if isinstance(answer, Document):
             return answer
-        what, message = answer
-        if what == "refused":
-            raise Refused(message)
-        raise LabError(f"the reader of {source} has a fault ({message}): report it, and leave the file out.")
+        _, message = answer
+        raise Refused(message)
 
     def _start(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -142,5 +139,5 @@ def serve() -> None:
         except RecursionError:
             answer = ("refused", "corrupt: nested too deeply")
         except Exception as error:
-            answer = ("fault", f"{type(error).__name__}: {error}")
+            answer = ("refused", f"crash: the reader has a fault ({type(error).__name__}: {str(error)[:200]})")
         _send(answers, answer)
