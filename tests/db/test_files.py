@@ -68,7 +68,7 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "html/pg15_functions-string.html": ("Navigation header",), "docx/docx-hdrftr.docx": ("header", "footer"),
 }  # fmt: skip
 PAGES = {
-    "pdf/DA-619p.pdf": 614,
+    "pdf/DA-619p.pdf": 602,
     "pdf/debian-policy.pdf": 172,
     "pdf/multi-column-2p.pdf": 2,
     "pdf/layout-parser-paper-with-empty-pages.pdf": 2,
