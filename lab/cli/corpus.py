@@ -93,7 +93,7 @@ def _report(report: IngestReport, json: bool) -> None:
 
 def index(name: str) -> int:
     """Rebuild the HNSW, BM25 and word indexes of a collection from its rows."""
-    from lab.corpus.ingest import reindex
+    from lab.corpus.derived import reindex
     from lab.store import collections
     from lab.store.connect import connect
 
@@ -112,7 +112,7 @@ def link(
     json: Json = False,
 ) -> int:
     """Rebuild citation and definition links from the stored text."""
-    from lab.corpus.ingest import relink
+    from lab.corpus.derived import relink
     from lab.store import collections, links
     from lab.store.connect import connect
 

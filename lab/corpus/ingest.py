@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab.corpus import authority, chunking, linking, metadata, near, reading, sources
+from lab.corpus import authority, chunking, metadata, near, reading, sources
+from lab.corpus.derived import relink
 from lab.corpus.outcome import IngestReport
 from lab.corpus.readers import beir
 from lab.corpus.readers.worker import Worker
@@ -25,7 +26,6 @@ from lab.settings import IngestSettings
 from lab.store import collections, documents, ledger
 from lab.store.collections import Collection
 from lab.store.connect import Store, connect
-from lab.store.links import replace_links
 
 _WINDOW = 256  # chunks that are embedded and stored together
 FORMATS = ("auto", "beir")
@@ -77,8 +77,9 @@ def ingest(
     Trust tiers come from `authority_file`, else from source_authority.json in the first folder named that has one, else they stay as they were: a
     collection has one set of rules, the last given. `root` names the one folder given by something else than its path, so that the same documents in
     another place (a shipped set, checked out or installed) are the same files. `metadata_file` is a CSV (`lab.corpus.metadata`), `password` opens encrypted
-    PDFs. A `dry_run` reads and cuts everything, and stores nothing. `flags` are ingest flags (`chunker="fixed"`). A collection keeps the flags it was made with: other ones raise UsageError, as do a path that
-    does not exist and an unknown flag; nothing readable at all raises CannotJudge, with nothing written.
+    PDFs. A `dry_run` reads and cuts everything, and stores nothing. `flags` are ingest flags (`chunker="fixed"`). A collection keeps the flags it was
+    made with: other ones raise UsageError, as do a path that does not exist and an unknown flag; nothing readable at all raises CannotJudge, with nothing
+    written.
     """
     if store is None:
         with connect() as opened:
@@ -261,7 +262,6 @@ def _ingest_records(work: _Work, path: Path) -> None:
     beir.check(path)  # a line that is no record is found before anything is stored
     with Progress(f"ingest {work.name}", path.stat().st_size / 1000, "kB") as bar:
         window: list[documents.Load] = []
-        sources: set[str] = set()
         held = 0
         for document, line in beir.records(path):
             work.seen.add(document.source)
@@ -276,7 +276,6 @@ def _ingest_records(work: _Work, path: Path) -> None:
                 _refuse(work, document.source, root, "empty: the record holds no text", len(line))
                 continue
             window.append(load)
-            sources.add(document.source)
             held += len(load.chunks)
             if held >= (_WINDOW if work.model.dim is not None else 20 * _WINDOW):
                 _store(work, window, bar, together=True)
@@ -410,21 +409,3 @@ def _finish(work: _Work, missing: Sequence[str], start: float) -> IngestReport:
         {key: collections.get(work.store, collection.name).link_counts.get(key, 0) for key in ("external", "unresolved")}, work.embedded,
         documents.counts(work.store, collection)["without_vector"], work.over_limit, time.monotonic() - start,
     )  # fmt: skip
-
-
-def relink(store: Store, collection: Collection) -> dict[str, int]:
-    """Rebuilds both link relations from what is stored; returns the number of mentions per relation, and of references left out: `external` to what is
-    not in the collection, `unresolved` to a part of it that was not found."""
-    spots = documents.spots(store, collection)
-    known = linking.places(documents.linkable(store, collection), spots)
-    left_out = linking.LeftOut()
-    rows = list(linking.link_rows(documents.linkable(store, collection), spots, known, left_out))
-    found = replace_links(store, collection, rows, linking.EXTRACTOR)
-    counts = {**found, "external": left_out.external, "unresolved": left_out.unresolved}
-    collections.set_link_counts(store, collection, counts)
-    return counts
-
-
-def reindex(store: Store, collection: Collection) -> None:
-    """Rebuilds every derived index of a collection."""
-    collections.build_indexes(store, collection)

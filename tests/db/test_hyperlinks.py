@@ -6,7 +6,8 @@ import csv
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.corpus.ingest import ingest, relink
+from lab.corpus.derived import relink
+from lab.corpus.ingest import ingest
 from lab.corpus.linking import chunk_from
 from lab.store import collections, documents, links
 from lab.store.connect import Store

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from lab.corpus.ingest import ingest, reindex
+from lab.corpus.derived import reindex
+from lab.corpus.ingest import ingest
 from lab.errors import LabError, UsageError
 from lab.records import Chunk, Document, SearchResult
 from lab.resources import folder

@@ -51,6 +51,14 @@ class Inline:
         if end > start and target:
             self.links.append(Hyperlink(start, end, target))
 
+    def marked(self, mark: str) -> None:
+        """Puts the sign of a list item before the text."""
+        shift = len(mark) - (len(self.text) - len(self.text.lstrip()))
+        self.text = mark + self.text.lstrip()
+        self.links = [Hyperlink(link.start + shift, link.end + shift, link.target) for link in self.links]
+        self.anchors = [(name, at + shift if at else 0) for name, at in self.anchors]
+        self.terms = [(a + shift, b + shift) for a, b in self.terms]
+
     def term(self, start: int) -> None:
         end = len(self.text.rstrip())
         if end > start:

@@ -108,10 +108,7 @@ class _Reader:
             self.composer.add("heading", inline, level=level)
         else:
             if item and inline.text.strip():
-                shift = 2
-                inline.text = "- " + inline.text.lstrip()
-                inline.links = [type(link)(link.start + shift, link.end + shift, link.target) for link in inline.links]
-                inline.anchors = [(anchor, at + shift) for anchor, at in inline.anchors]
+                inline.marked("- ")
             self.composer.add("paragraph", inline, item=item)
         for shape in shapes:
             self.blocks(shape)
@@ -121,7 +118,7 @@ class _Reader:
             tag = element.tag
             if tag == _W + "t":
                 # Runs keep their spaces: a word may be split over several of them.
-                self._add(inline, element.text)
+                inline.add(element.text)
             elif tag in {_W + "tab", _W + "ptab"} and parent.tag == _W + "r":
                 inline.add(" ")
             elif tag in {_W + "br", _W + "cr"}:
@@ -142,10 +139,6 @@ class _Reader:
                 continue
             else:
                 self.inline(element, inline, shapes)
-
-    @staticmethod
-    def _add(inline: Inline, text: str | None) -> None:
-        inline.add(text)
 
     def table(self, element: Any) -> None:
         rows: list[list[str]] = []

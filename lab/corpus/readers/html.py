@@ -2,7 +2,7 @@
 
 Parsed by lxml (libxml2) without network and without entities of the file's own. Where the page says what is main (`<main>`, role, `<article>`) that
 is taken; else everything but what its element, role, class or id calls navigation. On a page without such marks trafilatura (Barbaresi 2021) decides
-which blocks are boilerplate.
+which blocks of links are boilerplate.
 """
 
 from __future__ import annotations
@@ -19,22 +19,16 @@ import webencodings
 
 from lab.corpus.readers import html_main as main_content
 from lab.corpus.readers.compose import Composer, Inline, clean, iso_date, table_rows
-from lab.corpus.readers.html_main import DROPPED, HEADINGS
+from lab.corpus.readers.html_main import BLOCKS, DROPPED, HEADINGS
+from lab.corpus.readers.html_tables import grid, in_body, is_data
 from lab.corpus.readers.tables import rows_as_sentences
 from lab.corpus.validate import Refused, decode
 from lab.records import Document
 
-_BLOCKS = frozenset(
-    """
-    address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure footer form header hgroup hr html legend li main
-    menu nav ol p section summary table tbody td tfoot th thead tr ul caption
-    """.split()
-)
 _CHARSET = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{2,40})|^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]{2,40})""", re.IGNORECASE
 )
 _ENTITY = re.compile(r"<!ENTITY", re.IGNORECASE)
-_WIDEST = 200  # columns of a table; what lies beyond is no table to be read row by row
 _DEPTH = 400  # nested elements; deeper ones are read as if they stood beside each other
 
 
@@ -141,7 +135,6 @@ class _Walk:
         self.kept = kept
         self.inline = Inline()
         self.mark = ""  # sign of a list item that waits for its text
-        self.glossary: list[bool] = []
         self.section = ""
 
     def walk(self, root: Any) -> None:
@@ -164,11 +157,7 @@ class _Walk:
             if linked > 0.5 * len(inline.text) and sum(word in self.kept for word in words) < 0.8 * len(words):
                 return None
         if mark:
-            shift = len(mark)
-            inline.text = mark + inline.text.lstrip()
-            inline.links = [type(link)(link.start + shift, link.end + shift, link.target) for link in inline.links]
-            inline.anchors = [(name, at + shift if at else 0) for name, at in inline.anchors]
-            inline.terms = [(a + shift, b + shift) for a, b in inline.terms]
+            inline.marked(mark)
         return self.composer.add("paragraph", inline, item=bool(mark))
 
     def _anchors(self, element: Any) -> None:
@@ -185,7 +174,7 @@ class _Walk:
         if depth > _DEPTH:
             self.inline.add(element.text_content())
             return
-        block = tag in _BLOCKS or tag in HEADINGS or tag == "pre"
+        block = tag in BLOCKS or tag in HEADINGS or tag == "pre"
         if block:
             self._flush()
         self._anchors(element)
@@ -293,7 +282,7 @@ class _Walk:
     def _meaning(self, item: Any, depth: int, glossary: bool, pending: _Pending) -> None:
         """A definition: with its term in one block where it begins with text or a paragraph."""
         lead = next((child for child in item if isinstance(child.tag, str)), None)
-        plain = (item.text or "").strip() or lead is None or lead.tag == "p" or lead.tag not in _BLOCKS | {"pre", "table"} | set(HEADINGS)
+        plain = (item.text or "").strip() or lead is None or lead.tag == "p" or lead.tag not in BLOCKS | {"pre", "table"} | set(HEADINGS)
         if not pending.inline.text.strip() or not plain:
             self._close(pending)
             self._element(item, depth + 1)
@@ -322,7 +311,7 @@ class _Walk:
     def _table(self, element: Any, depth: int) -> None:
         rows = [row for row in element.iter("tr") if next(row.iterancestors("table")) is element]
         cells = [[cell for cell in row if cell.tag in {"td", "th"}] for row in rows]
-        if not _is_data(element, cells):
+        if not is_data(element, cells):
             self._children(element, depth)
             return
         caption = element.find("caption")
@@ -331,7 +320,7 @@ class _Walk:
             self._flush()
         for child in element.iterdescendants():
             self._anchors(child)
-        heads = next((at for at, row in enumerate(cells) if any(cell.tag == "td" for cell in row) and _in_body(row)), 0)
+        heads = next((at for at, row in enumerate(cells) if any(cell.tag == "td" for cell in row) and in_body(row)), 0)
         for sentence in rows_as_sentences(table_rows(grid(cells)), heads):  # a page that has heads marks them
             self.composer.add("row", sentence)
 
@@ -339,71 +328,3 @@ class _Walk:
 def _is_way_back(element: Any) -> bool:
     """Whether a link leads from a footnote back to its mark: that is no reference."""
     return "backref" in (element.get("class") or "") or (element.get("role") or "") == "doc-backlink"
-
-
-def _is_data(table: Any, cells: list[list[Any]]) -> bool:
-    """Whether a table holds data; else it lays out a page. Nested tables, headings and blocks in cells speak for layout."""
-    if (table.get("role") or "").lower() in {"presentation", "none"} or table.find(".//table") is not None:
-        return False
-    filled = [row for row in cells if sum(bool(cell.text_content().strip()) for cell in row) >= 2]
-    if len(filled) < 2:
-        return False
-    if any(cell.find(f".//{tag}") is not None for row in cells for cell in row for tag in ("h1", "h2", "h3", "pre", "ul", "dl")):
-        return False
-    texts = [len(cell.text_content()) for row in filled for cell in row]
-    return table.find(".//th") is not None or max(texts) <= 600
-
-
-def _in_body(row: list[Any]) -> bool:
-    return all(ancestor.tag != "thead" for cell in row[:1] for ancestor in cell.iterancestors())
-
-
-def grid(cells: list[list[Any]]) -> list[list[str]]:
-    """The texts of a table's cells with spans filled in: a cell over several rows or columns is repeated over rows, empty over further columns."""
-    out: list[list[str]] = []
-    open_spans: dict[int, tuple[int, str]] = {}  # column → rows left, text
-    for row in cells:
-        line: list[str] = []
-        waiting = list(row)
-        while (waiting or (len(line) in open_spans)) and len(line) < _WIDEST:
-            at = len(line)
-            if at in open_spans:
-                left, text = open_spans.pop(at)
-                line.append(text)
-                if left > 1:
-                    open_spans[at] = (left - 1, text)
-                continue
-            cell = waiting.pop(0)
-            text = _cell_text(cell)
-            across, down = _span(cell, "colspan"), _span(cell, "rowspan")
-            if len(line) + across > _WIDEST:
-                across = max(1, _WIDEST - len(line))
-            for n in range(across):
-                line.append(text if n == 0 or cell.tag == "th" else "")
-                if down > 1:
-                    open_spans[at + n] = (down - 1, text if n == 0 or cell.tag == "th" else "")
-        out.append(line)
-    return out
-
-
-def _cell_text(cell: Any) -> str:
-    parts: list[str] = []
-    _gather(cell, parts)
-    return " ".join(clean("".join(parts)).split())
-
-
-def _gather(element: Any, parts: list[str]) -> None:
-    parts.append(element.text or "")
-    for child in element:
-        if isinstance(child.tag, str):
-            apart = " " if child.tag in _BLOCKS or child.tag == "br" else ""
-            raised = child.tag == "sup" and parts[-1][-1:].isdigit() and (child.text or "x").strip()[:1].isdigit()
-            parts.append("^" if raised else apart)
-            _gather(child, parts)
-            parts.append(apart)
-        parts.append(child.tail or "")
-
-
-def _span(cell: Any, name: str) -> int:
-    word = (cell.get(name) or "1").strip()
-    return max(1, min(int(word), 100)) if word.isdigit() else 1

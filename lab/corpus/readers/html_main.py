@@ -10,6 +10,12 @@ DROPPED = frozenset(
     "script style noscript template iframe svg object embed canvas audio video map select input textarea datalist meter progress link meta head title".split()
 )
 HEADINGS = {f"h{n}": n for n in range(1, 7)}
+BLOCKS = frozenset(
+    """
+    address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure footer form header hgroup hr html legend li main
+    menu nav ol p section summary table tbody td tfoot th thead tr ul caption
+    """.split()
+)
 _NOT_MAIN_ROLE = frozenset("navigation banner contentinfo search complementary menu menubar toolbar dialog alert".split())
 _NOT_MAIN_WORD = frozenset(
     """
@@ -82,7 +88,7 @@ def _is_named_navigation(element: Any) -> bool:
 
 
 def boilerplate_judge(text: str, total: int) -> frozenset[str] | None:
-    """The 8-word beginnings of what trafilatura keeps, None where it keeps too little to be believed."""
+    """The words of what trafilatura keeps, None where it keeps too little to be believed."""
     if total > 400_000:
         return None
     import logging

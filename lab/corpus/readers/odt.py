@@ -79,9 +79,7 @@ def _blocks(composer: Composer, parent: Any, item: bool = False) -> None:
         elif tag == _TEXT + "p":
             inline = _inline(element)
             if item and inline.text.strip():
-                inline.text = "- " + inline.text.lstrip()
-                inline.links = [type(link)(link.start + 2, link.end + 2, link.target) for link in inline.links]
-                inline.anchors = [(name, at + 2) for name, at in inline.anchors]
+                inline.marked("- ")
             style = (element.get(_TEXT + "style-name") or "").lower()
             if style == "title" and inline.text.strip():
                 composer.add("heading", inline, level=1)

@@ -1,0 +1,27 @@
+"""What is derived from stored documents and can be built again at any time: links and indexes."""
+
+from __future__ import annotations
+
+from lab.corpus import linking
+from lab.store import collections, documents
+from lab.store.collections import Collection
+from lab.store.connect import Store
+from lab.store.links import replace_links
+
+
+def relink(store: Store, collection: Collection) -> dict[str, int]:
+    """Rebuilds both link relations from what is stored; returns the number of mentions per relation, and of references left out: `external` to what is
+    not in the collection, `unresolved` to a part of it that was not found."""
+    spots = documents.spots(store, collection)
+    known = linking.places(documents.linkable(store, collection), spots)
+    left_out = linking.LeftOut()
+    rows = list(linking.link_rows(documents.linkable(store, collection), spots, known, left_out))
+    found = replace_links(store, collection, rows, linking.EXTRACTOR)
+    counts = {**found, "external": left_out.external, "unresolved": left_out.unresolved}
+    collections.set_link_counts(store, collection, counts)
+    return counts
+
+
+def reindex(store: Store, collection: Collection) -> None:
+    """Rebuilds every derived index of a collection."""
+    collections.build_indexes(store, collection)
