@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.corpus.readers.pdf import _is_contents, _joined
+from lab.corpus.readers.pdf import _is_contents, _joined, _level
 from lab.corpus.readers.pdf_lines import Line
 from lab.corpus.readers.pdf_page import Group, in_order, numbered_apart, paragraphs, running_heads
 
@@ -66,3 +66,9 @@ def test_paragraphs_part_at_gaps_and_items_and_a_number_joins_its_title() -> Non
     ]
     groups = numbered_apart([Group((line("CHAPTER", size=12),)), Group((line("ONE", size=20),), 1), Group((line("VALVES", size=20),), 1)])
     assert [" ".join(one.text for one in g.lines) for g in groups] == ["CHAPTER ONE VALVES"]
+
+
+def test_large_type_on_its_side_is_no_heading() -> None:
+    stamp = Line("[cs.CL]", 10, 300, 30, 360, 20, False, upright=False)
+    assert _level(stamp, body=10, large=[20], known={}) == 0
+    assert _level(line("Valves and pumps", size=20), body=10, large=[20], known={}) == 1

@@ -199,7 +199,7 @@ def _level(line: Line, body: float, large: Sequence[int], known: dict[str, int])
     """The heading level of a line, 0 for none."""
     text = line.text.strip()
     letters = sum(ch.isalpha() for ch in text)
-    if letters < 2 or len(text) > 200:
+    if letters < 2 or len(text) > 200 or not line.upright:  # a stamp in the margin heads nothing
         return 0
     if known:
         level = known.get(_key(text))
