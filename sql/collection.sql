@@ -8,7 +8,8 @@ create schema :"schema";
 
 -- The ledger of files: what was read, when, and what became of it. `text` is what all offsets count.
 create table :"schema".files (
-    source       text collate "C" primary key,
+    source       text collate "C" primary key, -- a tenant's begin with @TENANT/
+    tenant       text,                          -- who may read it besides the owner: a tenant, or all of them (shared)
     root         text not null,
     format       text not null,
     title        text not null default '',
@@ -44,6 +45,7 @@ create index events_source on :"schema".events (source, event_id);
 create table :"schema".chunks (
     key       bigint generated always as identity primary key,
     source    text collate "C" not null references :"schema".files on delete cascade,
+    tenant    text,                         -- of its file; here so that row-level security needs no join
     n         int not null,
     start     int not null,
     "end"     int not null,
@@ -75,6 +77,7 @@ create table :"schema".links (
     start    int not null,
     "end"    int not null,
     label    text not null,
+    tenant   text,                          -- of the document that holds the mention
     check ((relation = 'cites') = (from_id is not null) and (relation = 'defines') = (term is not null)),
     unique nulls not distinct (relation, from_id, term, to_id, start)
 );

@@ -9,7 +9,7 @@ create table lab.meta (
     key   text primary key,
     value text not null
 );
-insert into lab.meta values ('schema_version', '2');
+insert into lab.meta values ('schema_version', '3');
 
 -- One row a collection; its documents live in the schema kb_<name>. `ingest` holds the ingest flags, fixed for the collection's life.
 create table lab.collections (
@@ -29,6 +29,19 @@ create table lab.collections (
     stale_rows    bigint not null default 0,
     created_at    timestamptz not null default now(),
     link_counts   jsonb not null default '{}'     -- what the last linking found and left out
+);
+
+-- Login role → the tenant whose documents it may read: one role a tenant, never the role that owns the tables.
+create table lab.tenant_roles (
+    role   text primary key,
+    tenant text not null unique check (tenant ~ '^[a-z][a-z0-9_]{0,39}$' and tenant <> 'shared')
+);
+
+-- Which collections hold documents of which tenant.
+create table lab.tenant_collections (
+    tenant     text not null,
+    collection text not null references lab.collections on delete cascade,
+    primary key (tenant, collection)
 );
 
 -- Vectors by (model, exact text), shared by all collections: a re-run embeds nothing. A null vector is a text the model maps to zero.

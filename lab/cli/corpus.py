@@ -32,6 +32,9 @@ def ingest(
     watch: Annotated[bool, Parameter(negative=(), help="go on: ingest again whenever a file changes, until Ctrl-C")] = False,
     metadata: Annotated[Path | None, Parameter(help="CSV with a column source: what to know about each file, for filters")] = None,
     password: Annotated[str | None, Parameter(help="opens encrypted PDFs")] = None,
+    tenant: Annotated[
+        str | None, Parameter(help="whose documents these are: only its login (`lab tenant add`) and the owner find them; shared: every tenant's")
+    ] = None,
     json: Json = False,
     flags: IngestFlags = None,
 ) -> int:
@@ -47,7 +50,7 @@ def ingest(
     def once() -> IngestReport:
         return run_ingest(
             list(paths), collection, authority_file=authority, language=language, format=format, prune=prune, root=None, metadata_file=metadata,
-            password=password, dry_run=dry_run, **passed(flags),
+            password=password, dry_run=dry_run, tenant=tenant, **passed(flags),
         )  # fmt: skip
 
     if watch and dry_run:

@@ -62,6 +62,14 @@ _GROUPS = {
             "show": ("lab.cli.evaluate:show_run", "Everything recorded of a run."),
         },
     ),
+    "tenant": (
+        "Logins that read the documents of one tenant only.",
+        {
+            "add": ("lab.cli.tenants:add", "Give a tenant its login."),
+            "list": ("lab.cli.tenants:list_tenants", "The tenants, their logins and their collections."),
+            "remove": ("lab.cli.tenants:remove", "Take a tenant's login away."),
+        },
+    ),
     "cache": ("Cached vectors.", {"prune": ("lab.cli.server:prune", "Empty the caches of vectors.")}),
 }
 

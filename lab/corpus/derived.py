@@ -6,16 +6,20 @@ from lab.corpus import linking
 from lab.store import collections, documents
 from lab.store.collections import Collection
 from lab.store.connect import Store
-from lab.store.links import replace_links
+from lab.store.links import LinkRow, replace_links
+from lab.store.tenants import SHARED
 
 
 def relink(store: Store, collection: Collection) -> dict[str, int]:
     """Rebuilds both link relations from what is stored; returns the number of mentions per relation, and of references left out: `external` to what is
     not in the collection, `unresolved` to a part of it that was not found."""
     spots = documents.spots(store, collection)
-    known = linking.places(documents.linkable(store, collection), spots)
     left_out = linking.LeftOut()
-    rows = list(linking.link_rows(documents.linkable(store, collection), spots, known, left_out))
+    rows: list[LinkRow] = []
+    for tenant in documents.scopes(store, collection):  # a tenant's documents cite their own and the shared ones, as far as its login can see
+        seen = sorted({tenant, SHARED}, key=lambda name: name or "")
+        known = linking.places(documents.linkable(store, collection, seen), spots)
+        rows += linking.link_rows(documents.linkable(store, collection, [tenant]), spots, known, left_out)
     found = replace_links(store, collection, rows, linking.EXTRACTOR)
     counts = {**found, "external": left_out.external, "unresolved": left_out.unresolved}
     collections.set_link_counts(store, collection, counts)

@@ -23,7 +23,7 @@ from lab.models.embedders import Embedder, embedder
 from lab.progress import Progress, say
 from lab.records import Document
 from lab.settings import IngestSettings
-from lab.store import collections, documents, ledger
+from lab.store import collections, documents, ledger, tenants
 from lab.store.collections import Collection
 from lab.store.connect import Store, connect
 
@@ -49,6 +49,8 @@ class _Work:
     seen: set[str] = field(default_factory=set)
     back: list[str] = field(default_factory=list)
     same: list[str] = field(default_factory=list)
+    tenant: str | None = None
+    guarded: bool = False  # row-level security is on, where there is a tenant
     dry: bool = False
     would: int = 0  # chunks that a dry run would store
     embedded: int = 0
@@ -70,6 +72,7 @@ def ingest(
     metadata_file: str | Path | None = None,
     password: str | None = None,
     dry_run: bool = False,
+    tenant: str | None = None,
     **flags: str | int,
 ) -> IngestReport:
     """Reads files and folders into a collection, and returns what became of each file.
@@ -77,7 +80,8 @@ def ingest(
     Trust tiers come from `authority_file`, else from source_authority.json in the first folder named that has one, else they stay as they were: a
     collection has one set of rules, the last given. `root` names the one folder given by something else than its path, so that the same documents in
     another place (a shipped set, checked out or installed) are the same files. `metadata_file` is a CSV (`lab.corpus.metadata`), `password` opens encrypted
-    PDFs. A `dry_run` reads and cuts everything, and stores nothing. `flags` are ingest flags (`chunker="fixed"`). A collection keeps the flags it was
+    PDFs. A `dry_run` reads and cuts everything, and stores nothing. The documents are `tenant`'s: their sources begin with `@tenant/`, and of all tenants'
+    logins only its own finds them (`shared`: every one does); without it no tenant's login does (`lab.store.tenants`). `flags` are ingest flags (`chunker="fixed"`). A collection keeps the flags it was
     made with: other ones raise UsageError, as do a path that does not exist and an unknown flag; nothing readable at all raises CannotJudge, with nothing
     written.
     """
@@ -96,10 +100,15 @@ def ingest(
                 metadata_file=metadata_file,
                 password=password,
                 dry_run=dry_run,
+                tenant=tenant,
                 **flags,
             )
     start = time.monotonic()
     collections.check_name(collection)
+    if tenant is not None:
+        tenants.check_name(tenant)
+    if store.tenant is not None:
+        raise UsageError(f"this is the login of tenant {store.tenant}, which searches: ingest with the login that made the lab's schema.")
     if format not in FORMATS:
         raise UsageError(f"--format cannot be {format!r}: it takes {', '.join(FORMATS)}.")
     listed = [Path(p) for p in ([paths] if isinstance(paths, (str, Path)) else paths)]
@@ -111,12 +120,13 @@ def ingest(
     words = {name: str(value) for name, value in flags.items()}
     said = metadata.load(Path(metadata_file)) if metadata_file is not None else {}
     with contextlib.nullcontext() if dry_run else collections.locked(store, collection):
-        work = _begin(store, collection, settings, words, authority_file, listed, language)
+        work = _begin(store, collection, settings, words, authority_file, listed, language, tenant)
         work.dry = dry_run
         left: list[tuple[str, str]] = []
-        files = sources.listed(listed, work.known, root, left) if format == "auto" else []
+        files = sources.listed(listed, work.known, root, left, tenant) if format == "auto" else []
         work.counts["refused"] += len(left)
         work.refused += left
+        _own(work, [file.source for file in files])
         if format == "auto":
             _ingest_files(work, files, password)
         else:
@@ -130,7 +140,7 @@ def ingest(
             raise _nothing(listed, work)
         missing = _vanished(work, gone, prune)
         if said:
-            absent = ledger.give(store, work.collection, said)
+            absent = ledger.give(store, work.collection, {tenants.prefix(tenant) + source: values for source, values in said.items()})
             if absent:
                 say(f"{len(absent)} sources of {metadata_file} are not in the collection, as {absent[0]}")
         return _finish(work, missing, start)
@@ -144,6 +154,7 @@ def _begin(
     authority_file: str | Path | None,
     paths: Sequence[Path],
     language: str,
+    tenant: str | None,
 ) -> _Work:
     existing = collections.find(store, name)
     base = settings or (existing.ingest if existing else IngestSettings())
@@ -165,8 +176,17 @@ def _begin(
         model=model,
         rules=_rules(authority_file, paths) or (dict(existing.authority) if existing else None),
         collection=existing,
-        known=ledger.rows(store, existing) if existing else {},
+        known={source: row for source, row in ledger.rows(store, existing).items() if row.tenant == tenant} if existing else {},
+        tenant=tenant,
     )
+
+
+def _own(work: _Work, sources: list[str]) -> None:
+    """A file without a tenant can have the name that another's has by its prefix."""
+    other = tenants.owner_of(work.store, work.name, sources, work.tenant)
+    if other is not None:
+        whose = f"of tenant {other[1]}" if other[1] is not None else "of no tenant"
+        raise UsageError(f"the collection holds a document {other[0]} {whose}: use another collection, or another name for the folder.")
 
 
 def _resolved(settings: IngestSettings) -> IngestSettings:
@@ -251,7 +271,7 @@ def _refuse(work: _Work, source: str, root: str, reason: str, size: int) -> None
     if work.collection is None:
         work.unrecorded.append((source, root, reason, size))
     else:
-        work.changed = ledger.refuse(work.store, work.collection, source, root, reason, size) > 0 or work.changed
+        work.changed = ledger.refuse(work.store, work.collection, source, root, reason, size, work.tenant) > 0 or work.changed
 
 
 def _ingest_records(work: _Work, path: Path) -> None:
@@ -263,7 +283,8 @@ def _ingest_records(work: _Work, path: Path) -> None:
     with Progress(f"ingest {work.name}", path.stat().st_size / 1000, "kB") as bar:
         window: list[documents.Load] = []
         held = 0
-        for document, line in beir.records(path):
+        for record, line in beir.records(path):
+            document = dataclasses.replace(record, source=tenants.prefix(work.tenant) + record.source)
             work.seen.add(document.source)
             digest = hashlib.sha256(line).digest()
             row = work.known.get(document.source)
@@ -294,8 +315,8 @@ def _load(work: _Work, document: Document, root: str, digest: bytes, size: int) 
         # A text of fewer characters than the window has tokens fits in any case.
         too_long = window is not None and len(text) > window - 2 and work.model.count_tokens(text) + 2 > window
         work.over_limit += too_long or len(text) == chunking.INDEXED
-    tier = authority.tier(work.rules, document.source) if work.rules else 0
-    return documents.Load(document, root, digest, size, tier, chunks, bodies, [])
+    tier = authority.tier(work.rules, tenants.bare(document.source, work.tenant)) if work.rules else 0
+    return documents.Load(document, root, digest, size, tier, chunks, bodies, [], work.tenant)
 
 
 def _store(work: _Work, window: Sequence[documents.Load], bar: Progress, *, together: bool = False) -> None:
@@ -313,6 +334,9 @@ def _store(work: _Work, window: Sequence[documents.Load], bar: Progress, *, toge
         work.collection = collections.create(
             work.store, work.name, work.settings, embedder=work.model.name, model_digest=work.model.digest, dim=work.model.dim, language=work.language
         )
+    if work.tenant is not None and not work.guarded:
+        tenants.enable(work.store, work.collection, work.tenant)
+        work.guarded = True
     texts = [text for load in window for text in load.bodies]
     total = sum(load.bytes for load in window) / 1000
     fresh = 0.0
@@ -327,11 +351,7 @@ def _store(work: _Work, window: Sequence[documents.Load], bar: Progress, *, toge
     work.embedded += embedded
     ready, at = [], 0
     for load in window:
-        ready.append(
-            documents.Load(
-                load.document, load.root, load.content_hash, load.bytes, load.authority, load.chunks, load.bodies, vectors[at : at + len(load.bodies)]
-            )
-        )
+        ready.append(dataclasses.replace(load, vectors=vectors[at : at + len(load.bodies)]))
         at += len(load.bodies)
     store = documents.store_batch if together else documents.store_documents
     store(work.store, work.collection, ready)
@@ -387,10 +407,11 @@ def _finish(work: _Work, missing: Sequence[str], start: float) -> IngestReport:
     assert work.collection is not None
     collection = work.collection
     for source, root, reason, size in work.unrecorded:
-        ledger.refuse(work.store, collection, source, root, reason, size)
+        ledger.refuse(work.store, collection, source, root, reason, size, work.tenant)
     if work.rules is not None and work.rules != collection.authority:
-        sources = ledger.rows(work.store, collection)
-        collections.set_authority(work.store, collection, work.rules, {source: authority.tier(work.rules, source) for source in sources})
+        rows = ledger.rows(work.store, collection)
+        tiers = {source: authority.tier(work.rules, tenants.bare(source, row.tenant)) for source, row in rows.items()}
+        collections.set_authority(work.store, collection, work.rules, tiers)
     now = collections.get(work.store, collection.name)  # what an interrupted call left undone counts too
     if not now.link_digest:
         relink(work.store, collection)
@@ -401,6 +422,7 @@ def _finish(work: _Work, missing: Sequence[str], start: float) -> IngestReport:
     elif work.changed or now.stale_rows > 0:
         collections.analyse(work.store, collection, reindex_bm25=now.stale_rows > 0)
     near.refresh(work.store, collection)
+    tenants.refresh(work.store, collection)
     documents.record_counts(work.store, collection)
     documents.set_corpus_digest(work.store, collection)
     sizes = collections.size(work.store, collection)

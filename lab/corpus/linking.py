@@ -16,6 +16,7 @@ from lab.corpus.links import find_citations, find_definitions, heading_number
 from lab.records import Hyperlink, Mention
 from lab.store.documents import Linkable, Spot
 from lab.store.links import LinkRow
+from lab.store.tenants import bare, prefix
 from lab.text import term_key
 
 EXTRACTOR = "rules-2"
@@ -65,7 +66,7 @@ def places(documents: Iterable[Linkable], spots: Mapping[str, Sequence[Spot]]) -
                     found.labels.setdefault(name, []).append((document.source, offset))
         if document.source_url:
             found.urls.setdefault(urldefrag(document.source_url).url.rstrip("/"), document.source)
-        found.paths.setdefault(stem(document.source), []).append(document.source)
+        found.paths.setdefault(stem(bare(document.source, document.tenant)), []).append(document.source)
     return found
 
 
@@ -102,7 +103,7 @@ def _citations(document: Linkable, chunks: Sequence[Spot], spots: Mapping[str, S
             continue
         there = chunk_from(spots.get(place[0], ()), place[1])
         if here is not None and there is not None and here.key != there.key:
-            yield LinkRow("cites", here.key, None, there.key, link.start, link.end, document.text[link.start : link.end][:200])
+            yield LinkRow("cites", here.key, None, there.key, link.start, link.end, document.text[link.start : link.end][:200], document.tenant)
     external: list[Mention] = []
     for mention in find_citations(document.text, external):
         if any(a < mention.end and mention.start < b for a, b in taken):
@@ -111,7 +112,7 @@ def _citations(document: Linkable, chunks: Sequence[Spot], spots: Mapping[str, S
         if there is None:
             out.unresolved += 1
         elif here is not None and here.key != there.key:
-            yield LinkRow("cites", here.key, None, there.key, mention.start, mention.end, mention.label)
+            yield LinkRow("cites", here.key, None, there.key, mention.start, mention.end, mention.label, document.tenant)
     out.external += len(external)
 
 
@@ -123,14 +124,14 @@ def _definitions(document: Linkable, chunks: Sequence[Spot]) -> Iterator[LinkRow
         here = chunk_at(chunks, start, close)
         if key and len(label) <= 80 and here is not None:
             marked.append((key, start, close))
-            yield LinkRow("defines", None, key, here.key, start, close, label)
+            yield LinkRow("defines", None, key, here.key, start, close, label, document.tenant)
     for definition in find_definitions(document.text):
         key = term_key(definition.term)
         if any(key == other and a < definition.end and definition.start < b for other, a, b in marked):
             continue
         here = chunk_at(chunks, definition.start, definition.end)
         if here is not None:
-            yield LinkRow("defines", None, key, here.key, definition.start, definition.end, definition.term)
+            yield LinkRow("defines", None, key, here.key, definition.start, definition.end, definition.term, document.tenant)
 
 
 def resolve(mention: Mention, source: str, known: Places) -> Spot | None:
@@ -149,6 +150,7 @@ def resolve(mention: Mention, source: str, known: Places) -> Spot | None:
 def _place(document: Linkable, link: Hyperlink, known: Places) -> tuple[str, int] | None:
     """(source, offset) of a hyperlink's target, None where the collection does not hold it."""
     target, own = link.target, known.anchors.get(document.source, {})
+    here = posixpath.dirname(bare(document.source, document.tenant))
     if target in own:
         return document.source, own[target]
     if target.startswith("label:"):
@@ -158,21 +160,21 @@ def _place(document: Linkable, link: Hyperlink, known: Places) -> tuple[str, int
         return None
     if target.startswith("doc:"):
         path = target.removeprefix("doc:")
-        joined = path.lstrip("/") if path.startswith("/") else posixpath.join(posixpath.dirname(document.source), path)
+        joined = path.lstrip("/") if path.startswith("/") else posixpath.join(here, path)
         source = _only(known.paths.get(stem(posixpath.normpath(joined)), []), document.source)
         return (source, 0) if source is not None else None
     if re.match(r"(?i)[a-z][a-z0-9+.-]*:|//", target):
-        bare, fragment = urldefrag(target)
-        source = known.urls.get(bare.rstrip("/"))
+        url, fragment = urldefrag(target)
+        source = known.urls.get(url.rstrip("/"))
         return _anchored(source, fragment, known) if source is not None else None
     path, fragment = urldefrag(target)
     path = unquote(path.split("?")[0])
     if not path:
         return None
-    joined = path.lstrip("/") if path.startswith("/") else posixpath.normpath(posixpath.join(posixpath.dirname(document.source), path))
+    joined = path.lstrip("/") if path.startswith("/") else posixpath.normpath(posixpath.join(here, path))
     if joined in own:  # a chapter of the same book, at an anchor that it lacks
         return document.source, own[joined]
-    source = _only(known.paths.get(stem(joined), []), document.source, joined)
+    source = _only(known.paths.get(stem(joined), []), document.source, prefix(document.tenant) + joined)
     return _anchored(source, fragment, known) if source is not None else None
 
 

@@ -12,18 +12,21 @@ from pathlib import Path
 from lab.corpus import authority
 from lab.errors import UsageError
 from lab.store.ledger import FileRow
+from lab.store.tenants import bare, prefix
 
 
 @dataclass(frozen=True, slots=True)
 class File:
     """A file to read, and the root under which the ledger knows it."""
 
-    source: str
+    source: str  # the path below the root, behind @TENANT/ where it is a tenant's
     path: Path
     root: str  # a folder, or the name under which a shipped set is known
 
 
-def listed(paths: Sequence[Path], known: Mapping[str, FileRow], label: str | None, left: list[tuple[str, str]]) -> list[File]:
+def listed(
+    paths: Sequence[Path], known: Mapping[str, FileRow], label: str | None, left: list[tuple[str, str]], tenant: str | None = None
+) -> list[File]:
     """Every file under the paths, sorted by source. A single file keeps the root under which it was ingested before.
 
     What cannot be a document of the collection (a name that is no text, a pipe, a link to nowhere, a folder that cannot be opened) goes into `left` as
@@ -33,10 +36,10 @@ def listed(paths: Sequence[Path], known: Mapping[str, FileRow], label: str | Non
     for path in paths:
         absolute = path.resolve()
         if path.is_dir():
-            members = [File(source, absolute / source, label or str(absolute)) for source in _below(absolute, left)]
+            members = [File(prefix(tenant) + source, absolute / source, label or str(absolute)) for source in _below(absolute, left)]
         else:
-            root = next((Path(row.root) for row in known.values() if absolute == Path(row.root) / row.source), absolute.parent)
-            members = [File(absolute.relative_to(root).as_posix(), absolute, str(root))]
+            root = next((Path(row.root) for row in known.values() if absolute == place(row)), absolute.parent)
+            members = [File(prefix(tenant) + absolute.relative_to(root).as_posix(), absolute, str(root))]
         for file in members:
             if file.path.name == authority.FILE:
                 continue
@@ -49,12 +52,17 @@ def listed(paths: Sequence[Path], known: Mapping[str, FileRow], label: str | Non
                     f"{file.source} exists under {other.root} and under {file.root}: ingest them into two collections, or from their common parent."
                 )
             row = known.get(file.source)
-            if row is not None and row.status in {"indexed", "missing"} and row.root != file.root and (Path(row.root) / row.source).exists():
+            if row is not None and row.status in {"indexed", "missing"} and row.root != file.root and place(row).exists():
                 raise UsageError(
                     f"{file.source} was ingested from {row.root} and is now named under {file.root}: use another collection, or the first folder."
                 )
             found[file.source] = file
     return sorted(found.values(), key=lambda file: file.source)
+
+
+def place(row: FileRow) -> Path:
+    """Where a file of the ledger lies, or lay."""
+    return Path(row.root) / bare(row.source, row.tenant)
 
 
 def _below(root: Path, left: list[tuple[str, str]]) -> Iterator[str]:
@@ -109,7 +117,7 @@ def vanished(paths: Sequence[Path], known: Mapping[str, FileRow], seen: Abstract
         if row.format == "beir" or format == "beir":
             under = row.format == format and row.root in corpora
         else:
-            under = row.root == label or any((Path(row.root) / source).is_relative_to(path) for path in named)
+            under = row.root == label or any(place(row).is_relative_to(path) for path in named)
         if under:
             gone.append(source)
     return gone

@@ -52,6 +52,9 @@ def search(
 def open_corpus(store: Store, name: str) -> Corpus:
     """The collection with what search looks up once."""
     collection = collections.get(store, name)
+    if store.tenant is not None:  # what it may read is counted, not what all have
+        counts = documents.counts(store, collection)
+        return Corpus(store, collection, counts["chunks"], counts["without_vector"])
     if collection.chunks == 0:  # nothing was finished: an ingest goes on, or was stopped
         counts = documents.counts(store, collection)
         return Corpus(store, collection, counts["chunks"], counts["without_vector"])
@@ -70,7 +73,7 @@ def check_runnable(corpus: Corpus, settings: Settings) -> None:
             raise UsageError(f"--mmr-lambda below 1 compares vectors, but {name!r} was ingested with --embedder none: ingest with minilm.")
         if settings.reranker == "maxsim":
             raise UsageError(f"--reranker maxsim compares token vectors, but {name!r} was ingested with --embedder none: ingest with minilm.")
-    if settings.lexical_arm == "bm25" and not corpus.store.bm25:
+    if settings.lexical_arm == "bm25" and not corpus.store.bm25 and corpus.store.tenant is None:
         raise UsageError("this server has no pg_textsearch, which --lexical bm25 needs: use --lexical ts_rank, or the embedded server.")
 
 

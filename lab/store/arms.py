@@ -14,9 +14,9 @@ from pgvector import HalfVector
 
 from lab.errors import ServerError
 from lab.records import ArmList, Hit
-from lab.store.collections import Collection
+from lab.store.collections import Collection, statement
 from lab.store.connect import Connection, Store
-from lab.store.queries import ddl, query
+from lab.store.queries import call_with, ddl, query
 
 EXACT_BELOW = 2_000  # chunks; below, comparing all vectors is both right and fast
 _CAP = 20  # an arm asks for at most this many times `candidates` rows
@@ -53,10 +53,10 @@ def dense(
     """The dense arm. `engine` is hnsw or exact; hnsw runs exact at ≤ 2,000 chunks, and where its index is missing. A question without a vector abstains."""
     if vector is None:
         return ArmList("dense", engine, (), (), candidates, 0, "abstained", "the question's vector is zero")
-    wanted = "exact" if engine == "exact" or chunks <= EXACT_BELOW else "hnsw"
+    wanted = _dense_engine(store, engine, chunks)
     fallback = _without("HNSW", collection, "all vectors were compared") if wanted == "hnsw" and lacks_index else None
     used = "exact" if fallback else wanted
-    statement = query(f"search/dense_{used}", schema=collection.schema)
+    rows = statement(store, collection, f"dense_{used}")
     value = HalfVector(vector)
     settings = {"hnsw.ef_search": str(ef_search), "hnsw.iterative_scan": "strict_order"} if used == "hnsw" else {}
     start = time.perf_counter()
@@ -64,7 +64,7 @@ def dense(
         server = _set(connection, settings)
 
         def fetch(limit: int) -> list[Hit]:
-            return _hits(connection.execute(statement, {"vector": value, "limit": limit}))
+            return _hits(connection.execute(rows, {"vector": value, "limit": limit}))
 
         return _enough("dense", used, fetch, candidates, by_class, server, start, fallback)
 
@@ -72,15 +72,15 @@ def dense(
 def lexical(
     store: Store, collection: Collection, question: str, *, ranker: str, mode: str, candidates: int, by_class: bool, lacks_index: bool = False
 ) -> ArmList:
-    """The lexical arm. A question of stop words only abstains. Where the BM25 index is missing, the same formula runs in plain SQL."""
+    """The lexical arm. A question of stop words only abstains. Where the BM25 index is missing, and for a tenant, the same formula runs in plain SQL."""
     text = sanitise(question)
     start = time.perf_counter()
-    fallback = _without("BM25", collection, "the scores were computed from the rows") if ranker == "bm25" and lacks_index else None
-    from_index = ranker == "bm25" and mode == "any" and not fallback
-    name = (
-        "lexical_bm25_plain" if fallback else "lexical_bm25" if from_index else "lexical_bm25_filtered" if ranker == "bm25" else f"lexical_{ranker}"
-    )
-    statement = query(f"search/{name}", schema=collection.schema)
+    own = store.tenant is not None and ranker == "bm25"
+    fallback = _without("BM25", collection, "the scores were computed from the rows") if ranker == "bm25" and lacks_index and not own else None
+    plain = own or fallback is not None
+    from_index = ranker == "bm25" and mode == "any" and not plain
+    name = "lexical_bm25_plain" if plain else "lexical_bm25" if from_index else "lexical_bm25_filtered" if ranker == "bm25" else f"lexical_{ranker}"
+    rows = statement(store, collection, name)
     # Where the planner scans a small table instead of the index, the extension has no score to give, only that of its last search.
     settings = {"enable_seqscan": "off", "enable_sort": "off"} if from_index else {}
     with store.pipelined() as connection:
@@ -94,11 +94,16 @@ def lexical(
 
         def fetch(limit: int) -> list[Hit]:
             try:
-                return tied(_hits(connection.execute(statement, {**parameters, "limit": limit})))
+                return tied(_hits(connection.execute(rows, {**parameters, "limit": limit})))
             except psycopg.errors.UndefinedObject:
                 raise ServerError(f"collection {collection.name!r} has no BM25 index yet, or no more: run `lab index {collection.name}`.") from None
 
-        return _enough("lexical", "bm25_plain" if fallback else ranker, fetch, candidates, by_class, server, start, fallback)
+        return _enough("lexical", "bm25_plain" if plain else ranker, fetch, candidates, by_class, server, start, fallback)
+
+
+def _dense_engine(store: Store, engine: str, chunks: int) -> str:
+    """Exact is right and fast on few rows. A tenant's rows are always compared exactly: what an index shared with others skips on the way tells of theirs."""
+    return "exact" if engine == "exact" or chunks <= EXACT_BELOW or store.tenant is not None else "hnsw"
 
 
 def _without(index: str, collection: Collection, instead: str) -> str:
@@ -195,7 +200,7 @@ def classes(store: Store, collection: Collection, ids: Sequence[bytes]) -> dict[
     """The members of those classes that have more than one, the copy that speaks for the class first."""
     found: dict[bytes, list[Hit]] = {}
     if ids:
-        for hit in _hits(store.rows(query("search/classes", schema=collection.schema), {"classes": list(ids)})):
+        for hit in _hits(store.rows(statement(store, collection, "classes"), {"classes": list(ids)})):
             found.setdefault(hit.class_id, []).append(hit)
     return found
 
@@ -204,7 +209,7 @@ def texts(store: Store, collection: Collection, keys: Sequence[int]) -> dict[int
     """Key → the passage."""
     if not keys:
         return {}
-    rows = store.rows(query("search/texts", schema=collection.schema), {"keys": list(keys)})
+    rows = store.rows(statement(store, collection, "texts"), {"keys": list(keys)})
     return {int(row[0]): Passage(*row[1:]) for row in rows}
 
 
@@ -212,7 +217,7 @@ def vectors(store: Store, collection: Collection, keys: Sequence[int]) -> dict[i
     """Key → float32 vector `(dim,)`; keys without a vector are absent."""
     if not keys:
         return {}
-    rows = store.rows(query("search/vectors", schema=collection.schema), {"keys": list(keys)})
+    rows = store.rows(statement(store, collection, "vectors"), {"keys": list(keys)})
     return {int(key): np.asarray(vector.to_numpy(), dtype=np.float32) for key, vector in rows}
 
 
@@ -220,7 +225,7 @@ def defined(store: Store, collection: Collection, terms: Sequence[str]) -> list[
     """(term, term as written, passage that defines it)."""
     if not terms:
         return []
-    rows = store.rows(query("search/defined", schema=collection.schema), {"terms": list(terms)})
+    rows = store.rows(statement(store, collection, "defined"), {"terms": list(terms)})
     return [(str(row[0]), str(row[1]), hit) for row, hit in zip(rows, _hits(row[2:] for row in rows), strict=True)]
 
 
@@ -228,13 +233,13 @@ def cited(store: Store, collection: Collection, parents: Sequence[int]) -> list[
     """(key of the citing chunk, cited passage, number of chunks that cite it), in the order of `parents`, then of the text."""
     if not parents:
         return []
-    rows = store.rows(query("search/cited", schema=collection.schema), {"parents": list(parents)})
+    rows = store.rows(statement(store, collection, "cited"), {"parents": list(parents)})
     return [(int(row[0]), hit, int(row[10])) for row, hit in zip(rows, _hits(row[1:10] for row in rows), strict=True)]
 
 
 def term_users(store: Store, collection: Collection, term: str, cap: int) -> int:
     """How many chunks use `term`, counted up to `cap`."""
-    rows = store.rows(query("search/term_users", schema=collection.schema), {"language": collection.language, "term": term, "cap": cap})
+    rows = store.rows(statement(store, collection, "term_users"), {"language": collection.language, "term": term, "cap": cap})
     return int(rows[0][0])
 
 
@@ -245,20 +250,28 @@ def statements(
     """What the arms send, with all values written out: runnable in psql as it stands. The fusion is not SQL."""
     parts = []
     if engine != "none" and vector is not None:
-        used = "exact" if engine == "exact" or chunks <= EXACT_BELOW else "hnsw"
+        used = _dense_engine(store, engine, chunks)
         literal = "[" + ",".join(f"{float(x):.7g}" for x in vector) + "]"
-        text = ddl(f"search/dense_{used}", {"schema": collection.schema}, {"vector": literal, "limit": candidates}).as_string()
+        text = _written(store, collection, f"dense_{used}", {"vector": literal, "limit": candidates})
         if used == "hnsw":
             text = f"begin;\nset local hnsw.ef_search = {ef_search};\nset local hnsw.iterative_scan = strict_order;\n{text}\ncommit;"
         parts.append(text)
     if ranker != "none":
         text = sanitise(question)
         row = store.rows(query("search/tsquery"), {"language": collection.language, "question": text, "mode": mode})
-        values = {"question": text, "index": collection.bm25_index, "tsquery": str(row[0][0] or ""), "limit": candidates}
-        if ranker == "bm25" and mode == "any":
+        tsquery = str(row[0][0] or "")
+        values = {"question": text, "index": collection.bm25_index, "tsquery": tsquery, "limit": candidates, "language": collection.language}
+        if ranker == "bm25" and store.tenant is not None:
+            parts.append(_written(store, collection, "lexical_bm25_plain", values))
+        elif ranker == "bm25" and mode == "any":
             settings = "set local enable_seqscan = off;\nset local enable_sort = off;"
-            parts.append(f"begin;\n{settings}\n{ddl('search/lexical_bm25', {'schema': collection.schema}, values).as_string()}\ncommit;")
+            parts.append(f"begin;\n{settings}\n{_written(store, collection, 'lexical_bm25', values)}\ncommit;")
         else:
-            name = "lexical_bm25_filtered" if ranker == "bm25" else f"lexical_{ranker}"
-            parts.append(ddl(f"search/{name}", {"schema": collection.schema}, values).as_string())
+            parts.append(_written(store, collection, "lexical_bm25_filtered" if ranker == "bm25" else f"lexical_{ranker}", values))
     return "\n\n".join(part.strip() for part in parts)
+
+
+def _written(store: Store, collection: Collection, name: str, values: dict[str, object]) -> str:
+    if store.tenant is not None:
+        return call_with(f"search/{name}", collection.functions, values).as_string() + ";"
+    return ddl(f"search/{name}", {"schema": collection.schema}, values).as_string()

@@ -16,7 +16,7 @@ from lab.errors import UsageError, unknown
 from lab.progress import say
 from lab.settings import IngestSettings
 from lab.store.connect import Store
-from lab.store.queries import ddl
+from lab.store.queries import call, ddl, query
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 INDEXES = ("chunks_hnsw", "chunks_bm25", "chunks_tsv")
@@ -47,6 +47,11 @@ class Collection:
         return f"kb_{self.name}"
 
     @property
+    def functions(self) -> str:
+        """The schema of the functions through which tenants search; there once a document of a tenant was stored."""
+        return f"kbt_{self.name}"
+
+    @property
     def bm25_index(self) -> str:
         return f"{self.schema}.chunks_bm25"
 
@@ -70,7 +75,7 @@ def _collection(row: tuple[Any, ...]) -> Collection:
 
 
 def find(store: Store, name: str) -> Collection | None:
-    rows = store.rows(f"select {_COLUMNS} from lab.collections where name = %(name)s", {"name": name})
+    rows = store.rows(f"select {_COLUMNS} from {_listed(store)} where name = %(name)s", {"name": name})
     return _collection(rows[0]) if rows else None
 
 
@@ -83,7 +88,12 @@ def get(store: Store, name: str) -> Collection:
 
 
 def all_collections(store: Store) -> list[Collection]:
-    return [_collection(row) for row in store.rows(f"select {_COLUMNS} from lab.collections order by name")]
+    return [_collection(row) for row in store.rows(f"select {_COLUMNS} from {_listed(store)} order by name")]
+
+
+def _listed(store: Store) -> str:
+    """Where collections are looked up: a tenant sees those that hold something for it."""
+    return "lab.collections" if store.tenant is None else "lab_tenants.collections()"
 
 
 def create(store: Store, name: str, ingest: IngestSettings, *, embedder: str, model_digest: str, dim: int | None, language: str) -> Collection:
@@ -120,7 +130,8 @@ def drop(store: Store, name: str) -> None:
     """Removes the collection and nothing else; runs made on it stay."""
     collection = get(store, name)
     with store.connection() as connection:
-        connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(collection.schema)))
+        for schema in (collection.functions, collection.schema):
+            connection.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(schema)))
         connection.execute("delete from lab.collections where name = %s", [name])
 
 
@@ -135,17 +146,24 @@ class Size:
     bytes: int
 
 
+def statement(store: Store, collection: Collection, name: str) -> sql.Composed:
+    """sql/search/<name>.sql on this collection; for a tenant the function that runs it on the rows it may read."""
+    if store.tenant is not None:
+        return call(f"search/{name}", collection.functions)
+    return query(f"search/{name}", schema=collection.schema)
+
+
 def size(store: Store, collection: Collection) -> Size:
-    schema = sql.Identifier(collection.schema)
-    row = store.rows(
-        sql.SQL(
-            "select (select count(*) from {0}.files where status = 'indexed'), (select count(*) from {0}.chunks), "
-            "(select count(*) from {0}.links where relation = 'cites'), (select count(*) from {0}.links where relation = 'defines'), "
-            "(select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint from pg_class c where c.relnamespace = {1}::regnamespace "
-            "and c.relkind in ('r', 'm'))"
-        ).format(schema, sql.Literal(f'"{collection.schema}"'))
-    )[0]
-    return Size(*row)
+    """Counts and bytes; for a tenant of what it can read, with no bytes."""
+    files, chunks, cites, defines = store.rows(statement(store, collection, "sizes"))[0]
+    if store.tenant is not None:
+        return Size(files, chunks, cites, defines, 0)
+    space = store.rows(
+        "select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+        "where n.nspname = %(schema)s and c.relkind in ('r', 'm')",
+        {"schema": collection.schema},
+    )
+    return Size(files, chunks, cites, defines, int(space[0][0]))
 
 
 # ── indexes ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

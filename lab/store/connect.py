@@ -19,13 +19,16 @@ from lab.resources import folder
 from lab.store import embedded
 from lab.store.queries import source
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 Connection = psycopg.Connection[TupleRow]
 _LOCK = 6_021_023  # advisory lock under which the schema is created or migrated
 
 
 class Store:
-    """A connected database with the lab's schema in it. Thread-safe; close it, or use it as a context manager."""
+    """A connected database with the lab's schema in it. Thread-safe; close it, or use it as a context manager.
+
+    `tenant` is the tenant whose login this is: such a session reads its own documents and the shared ones, and writes nothing. None for the owner.
+    """
 
     def __init__(self, dsn: str, *, size: int = 8) -> None:
         self.dsn = dsn
@@ -36,8 +39,10 @@ class Store:
         self.extensions: dict[str, str] = {}
         self.server_version = ""
         with _errors(), psycopg.connect(dsn, autocommit=True) as connection:
-            _prepare_database(connection)
-            _migrate(connection)
+            self.tenant = _tenant(connection)
+            if self.tenant is None:
+                _prepare_database(connection)
+                _migrate(connection)
             self.extensions = _extensions(connection)
             row = connection.execute("show server_version").fetchone()
             self.server_version = str(row[0]) if row else ""
@@ -136,6 +141,11 @@ def _errors() -> Iterator[None]:
     """Turns the driver's errors that a user can mend into one redacted sentence."""
     try:
         yield
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise UsageError(
+            f"this login may not do that ({redact(str(error)).splitlines()[0]}): a tenant's login searches, all else takes the login that made the "
+            "lab's schema."
+        ) from error
     except (psycopg.OperationalError, PoolTimeout) as error:
         first = (str(error).strip().splitlines() or ["no details"])[0]
         state = getattr(error, "sqlstate", None)
@@ -151,6 +161,21 @@ def _errors() -> Iterator[None]:
 def _hidden(message: str) -> str:
     """A driver's message without what could be a piece of a password: one with an unescaped @ is taken for a part of the host."""
     return re.sub(r"[^\s'\"(]*@", "", redact(message))
+
+
+def _tenant(connection: Connection) -> str | None:
+    """The tenant whose login this is, None for any other."""
+    found = connection.execute(
+        "select has_function_privilege(p.oid, 'execute') and has_schema_privilege(n.oid, 'usage') from pg_proc p join pg_namespace n on n.oid = p.pronamespace "
+        "where n.nspname = 'lab_tenants' and p.proname = 'tenant'"
+    ).fetchone()
+    if found is None or not found[0]:
+        return None
+    row = connection.execute("select lab_tenants.tenant(), lab_tenants.schema_version()").fetchone()
+    tenant = str(row[0]) if row and row[0] else None
+    if tenant is not None and row and int(row[1]) != SCHEMA_VERSION:
+        raise ServerError(f"this database holds schema version {row[1]}, this lab knows {SCHEMA_VERSION}: upgrade the older of the two.")
+    return tenant
 
 
 def _prepare_database(connection: Connection) -> None:

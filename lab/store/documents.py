@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +13,8 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from lab.records import Chunk, Document, Hyperlink
-from lab.store import ledger
-from lab.store.collections import Collection
+from lab.store import bulk, ledger
+from lab.store.collections import Collection, statement
 from lab.store.connect import Connection, Store
 from lab.text import class_id
 
@@ -31,6 +31,7 @@ class Load:
     chunks: Sequence[Chunk]
     bodies: Sequence[str]
     vectors: Sequence[np.ndarray | None]
+    tenant: str | None = None
 
 
 def store_documents(store: Store, collection: Collection, loads: Iterable[Load]) -> int:
@@ -59,51 +60,37 @@ def _replace_many(connection: Connection, collection: Collection, loads: Sequenc
     ).fetchall()
     kept = {source: given for source, given, _, _ in gone}
     before = {source for source, _, status, content_hash in gone if content_hash is not None and status != "retired"}
-    with connection.cursor() as cursor:
-        files = sql.SQL(
-            "copy {}.files (source, root, format, title, text, content_hash, bytes, authority, metadata, given, extractor, source_url, document_version, "
-            "last_updated, structure, status, outcome) from stdin"
-        ).format(schema)
-        with cursor.copy(files) as copy:
-            for load in loads:
-                d = load.document
-                copy.write_row(
-                    (
-                        d.source,
-                        load.root,
-                        d.format,
-                        d.title,
-                        d.text,
-                        load.content_hash,
-                        load.bytes,
-                        load.authority,
-                        Jsonb(dict(d.metadata)),
-                        Jsonb(kept.get(d.source, {})),
-                        d.extractor,
-                        d.source_url,
-                        d.version,
-                        d.updated or None,
-                        Jsonb(structure(d)),
-                        "indexed",
-                        "replaced" if d.source in before else "indexed",
-                    )
-                )
-        chunks = sql.SQL(
-            'copy {}.chunks (source, n, start, "end", text, context, heading, page, window_start, window_end, body, class_id, embedding) from stdin'
-        ).format(schema)
-        with cursor.copy(chunks) as copy:
-            for load in loads:
-                for chunk, body, vector in zip(load.chunks, load.bodies, load.vectors, strict=True):
-                    copy.write_row(
-                        (
-                            chunk.source, chunk.n, chunk.start, chunk.end, chunk.text, chunk.context, list(chunk.heading), chunk.page,
-                            *(chunk.window or (None, None)), body,
-                            class_id(chunk.text), None if vector is None else HalfVector(vector),
-                        )
-                    )  # fmt: skip
-        ledger.enter(connection, collection, [(source, "replaced" if source in before else "indexed", None) for source in sources])
-        ledger.changed(connection, collection, deleted)
+    bulk.load(connection, collection.schema, "files", _FILES, (_file(load, kept, before) for load in loads))
+    bulk.load(connection, collection.schema, "chunks", _CHUNKS, (row for load in loads for row in _chunks(load)))
+    ledger.enter(connection, collection, [(source, "replaced" if source in before else "indexed", None) for source in sources])
+    ledger.changed(connection, collection, deleted)
     return deleted
+
+
+_FILES = (
+    "source", "tenant", "root", "format", "title", "text", "content_hash", "bytes", "authority", "metadata", "given", "extractor", "source_url",
+    "document_version", "last_updated", "structure", "status", "outcome",
+)  # fmt: skip
+_CHUNKS = (
+    "source", "tenant", "n", "start", "end", "text", "context", "heading", "page", "window_start", "window_end", "body", "class_id", "embedding",
+)  # fmt: skip
+
+
+def _file(load: Load, given: Mapping[str, Any], before: Container[str]) -> tuple[Any, ...]:
+    d = load.document
+    return (
+        d.source, load.tenant, load.root, d.format, d.title, d.text, load.content_hash, load.bytes, load.authority, Jsonb(dict(d.metadata)),
+        Jsonb(given.get(d.source, {})), d.extractor, d.source_url, d.version, d.updated or None, Jsonb(structure(d)), "indexed",
+        "replaced" if d.source in before else "indexed",
+    )  # fmt: skip
+
+
+def _chunks(load: Load) -> Iterator[tuple[Any, ...]]:
+    for chunk, body, vector in zip(load.chunks, load.bodies, load.vectors, strict=True):
+        yield (
+            chunk.source, load.tenant, chunk.n, chunk.start, chunk.end, chunk.text, chunk.context, list(chunk.heading), chunk.page,
+            *(chunk.window or (None, None)), body, class_id(chunk.text), None if vector is None else HalfVector(vector),
+        )  # fmt: skip
 
 
 def structure(document: Document) -> dict[str, Any]:
@@ -144,22 +131,35 @@ class Linkable:
     anchors: Mapping[str, int] = field(default_factory=dict)
     hyperlinks: Sequence[Hyperlink] = ()
     terms: Sequence[tuple[int, int, int]] = ()
+    tenant: str | None = None
 
 
-def linkable(store: Store, collection: Collection) -> Iterator[Linkable]:
-    """Every stored document in source order, streamed."""
+def scopes(store: Store, collection: Collection) -> list[str | None]:
+    """The tenants that have documents here; None stands for the documents of no tenant."""
+    rows = store.rows(
+        sql.SQL(
+            "select distinct tenant from {}.files where status in ('indexed', 'missing') and text is not null order by tenant nulls first"
+        ).format(sql.Identifier(collection.schema))
+    )
+    return [row[0] for row in rows]
+
+
+def linkable(store: Store, collection: Collection, tenants: Sequence[str | None]) -> Iterator[Linkable]:
+    """Every stored document of these tenants (None: of no tenant) in source order, streamed."""
     schema = sql.Identifier(collection.schema)
     with store.connection() as connection, connection.cursor(name="linkable") as cursor:
         cursor.execute(
             sql.SQL(
-                "select source, title, text, source_url, structure - 'blocks' from {}.files where status in ('indexed', 'missing') and text is not null "
-                "order by source"
-            ).format(schema)
+                "select source, title, text, source_url, structure - 'blocks', tenant from {}.files where status in ('indexed', 'missing') and text is not null "
+                "and (tenant = any(%(named)s) or (tenant is null and %(none)s)) order by source"
+            ).format(schema),
+            {"named": [name for name in tenants if name is not None], "none": None in tenants},
         )
-        for source, title, text, url, structure in cursor:
+        for source, title, text, url, structure, tenant in cursor:
             yield Linkable(
                 source, title, text, url, structure.get("anchors", {}),
                 [Hyperlink(*link) for link in structure.get("hyperlinks", ())], [tuple(term) for term in structure.get("terms", ())],
+                tenant,
             )  # fmt: skip
 
 
@@ -224,9 +224,7 @@ def record_counts(store: Store, collection: Collection) -> None:
 
 def counts(store: Store, collection: Collection) -> Mapping[str, Any]:
     """Rows, and rows without a vector."""
-    row = store.rows(sql.SQL("select count(*), count(*) filter (where embedding is null) from {}.chunks").format(sql.Identifier(collection.schema)))[
-        0
-    ]
+    row = store.rows(statement(store, collection, "count"))[0]
     return {"chunks": int(row[0]), "without_vector": int(row[1]) if collection.dim is not None else 0}
 
 

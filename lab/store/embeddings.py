@@ -1,4 +1,7 @@
-"""The caches of what models compute: vectors and token vectors, by (model digest, hash of the exact text)."""
+"""The caches of what models compute: vectors and token vectors, by (model digest, hash of the exact text).
+
+Tenants have no part in them: that a text is cached tells that somebody has it. Theirs are computed anew.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from lab.store.connect import Store
 
 def cached_vectors(store: Store, model_digest: str, hashes: Sequence[bytes], dim: int) -> tuple[dict[bytes, np.ndarray | None], int]:
     """Hash → float16 vector `(dim,)`, or None for a text the model maps to zero; and how many rows were unusable (wrong length)."""
-    if not hashes:
+    if not hashes or store.tenant is not None:
         return {}, 0
     rows = store.rows(
         "select text_hash, vector from lab.embeddings where model_digest = %(model)s and text_hash = any(%(hashes)s)",
@@ -34,7 +37,7 @@ def cached_vectors(store: Store, model_digest: str, hashes: Sequence[bytes], dim
 
 def store_vectors(store: Store, model_digest: str, vectors: Mapping[bytes, np.ndarray | None]) -> None:
     """Writes vectors; an unusable row of the same key is replaced."""
-    if not vectors:
+    if not vectors or store.tenant is not None:
         return
     with store.connection() as connection, connection.cursor() as cursor:
         cursor.execute("create temporary table incoming (text_hash bytea, vector halfvec) on commit drop")
@@ -50,7 +53,7 @@ def store_vectors(store: Store, model_digest: str, vectors: Mapping[bytes, np.nd
 
 def cached_tokens(store: Store, model_digest: str, hashes: Sequence[bytes], dim: int) -> dict[bytes, np.ndarray]:
     """Hash → float16 token vectors `(tokens, dim)`; unusable rows (wrong length, no numbers) are left out, so that they are computed again."""
-    if not hashes:
+    if not hashes or store.tenant is not None:
         return {}
     rows = store.rows(
         "update lab.token_vectors set used_at = now() where model_digest = %(model)s and text_hash = any(%(hashes)s) "
@@ -67,7 +70,7 @@ def cached_tokens(store: Store, model_digest: str, hashes: Sequence[bytes], dim:
 
 def store_tokens(store: Store, model_digest: str, vectors: Mapping[bytes, np.ndarray], *, limit_bytes: int = 2_000_000_000) -> None:
     """Writes token vectors and drops the least recently used beyond `limit_bytes`."""
-    if not vectors:
+    if not vectors or store.tenant is not None:
         return
     with store.connection() as connection, connection.cursor() as cursor:
         cursor.executemany(

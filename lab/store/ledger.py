@@ -10,6 +10,7 @@ from typing import Any
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from lab.store import bulk
 from lab.store.collections import Collection
 from lab.store.connect import Connection, Store
 
@@ -26,11 +27,12 @@ class FileRow:
     reason: str | None
     authority: int
     extractor: str = ""
+    tenant: str | None = None
 
 
 def rows(store: Store, collection: Collection) -> dict[str, FileRow]:
     found = store.rows(
-        sql.SQL("select source, root, format, content_hash, status, reason, authority, extractor from {}.files order by source").format(
+        sql.SQL("select source, root, format, content_hash, status, reason, authority, extractor, tenant from {}.files order by source").format(
             sql.Identifier(collection.schema)
         )
     )
@@ -70,7 +72,7 @@ def unchanged(store: Store, collection: Collection, sources: Sequence[str]) -> N
             )
 
 
-def refuse(store: Store, collection: Collection, source: str, root: str, reason: str, size: int) -> int:
+def refuse(store: Store, collection: Collection, source: str, root: str, reason: str, size: int, tenant: str | None = None) -> int:
     """Enters a file that could not be read; what was stored of an earlier version goes, since it is no longer what the file says."""
     schema = sql.Identifier(collection.schema)
     with store.connection() as connection:
@@ -79,11 +81,11 @@ def refuse(store: Store, collection: Collection, source: str, root: str, reason:
             changed(connection, collection, gone)
         connection.execute(
             sql.SQL(
-                "insert into {}.files (source, root, format, bytes, status, reason, outcome) values (%s, %s, 'unknown', %s, 'refused', %s, 'refused') "
+                "insert into {}.files (source, tenant, root, format, bytes, status, reason, outcome) values (%s, %s, %s, 'unknown', %s, 'refused', %s, 'refused') "
                 "on conflict (source) do update set status = 'refused', outcome = 'refused', reason = excluded.reason, text = null, content_hash = null, "
                 "structure = '{{}}', extractor = '', root = excluded.root, changed_at = clock_timestamp(), checked_at = clock_timestamp()"
             ).format(schema),
-            [source, root, size, reason],
+            [source, tenant, root, size, reason],
         )
         enter(connection, collection, [(source, "refused", reason)])
         return gone
@@ -140,12 +142,7 @@ def give(store: Store, collection: Collection, metadata: Mapping[str, Mapping[st
 
 def enter(connection: Connection, collection: Collection, rows: Sequence[tuple[str, str, str | None]]) -> None:
     """Enters what became of some files in the history."""
-    with (
-        connection.cursor() as cursor,
-        cursor.copy(sql.SQL("copy {}.events (source, outcome, reason) from stdin").format(sql.Identifier(collection.schema))) as copy,
-    ):
-        for row in rows:
-            copy.write_row(row)
+    bulk.load(connection, collection.schema, "events", ("source", "outcome", "reason"), rows)
 
 
 def changed(connection: Connection, collection: Collection, deleted: int) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
+from lab.store import bulk
 from lab.store.collections import Collection
 from lab.store.connect import Store
 
@@ -23,18 +24,19 @@ class LinkRow:
     start: int
     end: int
     label: str
+    tenant: str | None = None  # of the document that holds the mention
 
 
 def replace_links(store: Store, collection: Collection, rows: Sequence[LinkRow], extractor: str) -> dict[str, int]:
     """Replaces all links of a collection in one transaction; returns the number of mentions per relation."""
     schema = sql.Identifier(collection.schema)
     unique = {(r.relation, r.from_id, r.term, r.to_id, r.start): r for r in rows}
-    with store.connection() as connection, connection.cursor() as cursor:
-        cursor.execute(sql.SQL("delete from {}.links").format(schema))
-        with cursor.copy(sql.SQL('copy {}.links (relation, from_id, term, to_id, start, "end", label) from stdin').format(schema)) as copy:
-            for r in unique.values():
-                copy.write_row((r.relation, r.from_id, r.term, r.to_id, r.start, r.end, r.label))
-        cursor.execute("update lab.collections set link_digest = %s where name = %s", ["", collection.name])
+    columns = ("relation", "from_id", "term", "to_id", "start", "end", "label", "tenant")
+    with store.connection() as connection:
+        connection.execute(sql.SQL("delete from {}.links").format(schema))
+        loaded = ((r.relation, r.from_id, r.term, r.to_id, r.start, r.end, r.label, r.tenant) for r in unique.values())
+        bulk.load(connection, collection.schema, "links", columns, loaded)
+        connection.execute("update lab.collections set link_digest = %s where name = %s", ["", collection.name])
     value = hashlib.sha256(extractor.encode())
     for mention in mentions(store, collection):
         value.update("\t".join(map(str, mention)).encode() + b"\n")

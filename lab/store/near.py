@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from psycopg import sql
 
+from lab.store import bulk
 from lab.store.collections import Collection
 from lab.store.connect import Store
 
@@ -45,13 +46,9 @@ def count_unseen(store: Store, collection: Collection) -> int:
 
 
 def add(store: Store, collection: Collection, bands: Mapping[bytes, Sequence[int]]) -> None:
-    with (
-        store.connection() as connection,
-        connection.cursor() as cursor,
-        cursor.copy(_sql("copy {0}.near (class_id, bands) from stdin", collection)) as copy,
-    ):
-        for name, values in sorted(bands.items()):
-            copy.write_row((name, "{" + ",".join(map(str, values)) + "}"))
+    with store.connection() as connection:
+        rows = ((name, "{" + ",".join(map(str, values)) + "}") for name, values in sorted(bands.items()))
+        bulk.load(connection, collection.schema, "near", ("class_id", "bands"), rows)
 
 
 def candidates(store: Store, collection: Collection) -> Iterator[tuple[bytes, bytes, str, str]]:

@@ -2,6 +2,7 @@
 --   schema  text     kb_<name>
 --   vector  halfvec  the question's vector
 --   limit   int      rows wanted
+--   gives   key bigint, source text, n int, start int, "end" int, class_id bytea, authority int, score float8, has_twins boolean
 \if :{?limit} \else \set limit 20 \endif
 with nearest as materialized (
     select key, source, n, start, "end", class_id, (embedding <=> :'vector'::halfvec) + 0 as distance

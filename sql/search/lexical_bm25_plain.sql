@@ -5,6 +5,7 @@
 --   question  text     the question
 --   tsquery   tsquery  what must match
 --   limit     int      rows wanted
+--   gives     key bigint, source text, n int, start int, "end" int, class_id bytea, authority int, score float8, has_twins boolean
 \if :{?limit} \else \set limit 20 \endif
 with wanted as materialized (
     select lexeme from unnest(to_tsvector(:'language'::regconfig, left(:'question'::text, 200000)))

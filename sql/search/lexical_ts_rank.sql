@@ -2,6 +2,7 @@
 --   schema   text     kb_<name>
 --   tsquery  tsquery  what must match
 --   limit    int      rows wanted
+--   gives    key bigint, source text, n int, start int, "end" int, class_id bytea, authority int, score float8, has_twins boolean
 \if :{?limit} \else \set limit 20 \endif
 select c.key, c.source, c.n, c.start, c."end", c.class_id, (select f.authority from :"schema".files f where f.source = c.source) as authority,
        ts_rank(c.tsv, :'tsquery'::tsquery, 1)::float8 as score,
