@@ -32,6 +32,12 @@ class _Section:
     blocks: tuple[Block, ...]
 
 
+SIZES = ("chunk_size", "overlap", "window")
+READ = {  # which of them a chunker reads
+    "fixed": {"chunk_size", "overlap"}, "heading": {"chunk_size"}, "paragraph": {"chunk_size"}, "sentence-window": {"chunk_size", "window"}, "whole": set[str](),
+}  # fmt: skip
+
+
 def chunk(document: Document, settings: IngestSettings, count_tokens: CountTokens, limit: int | None) -> list[Chunk]:
     """The chunks of a document, in order. `limit` is the embedder's window in tokens (None: none, 256 is assumed).
 

@@ -165,6 +165,9 @@ def _begin(
         raise UsageError(
             f"collection {name!r} was made with {differing} {made[differing]}: use another name behind -c, or `lab drop {name} --yes` first."
         )
+    unread = sorted(set(words) & set(chunking.SIZES) - chunking.READ[wanted.chunker])
+    if unread:
+        say(f"--chunker {wanted.chunker} does not read --{', --'.join(name.replace('_', '-') for name in unread)}: nothing depends on it.")
     model = embedder(wanted.embedder)
     if existing is not None and existing.model_digest != model.digest:
         raise UsageError(f"collection {name!r} was made with another model of the name {existing.embedder}: use another name behind -c.")

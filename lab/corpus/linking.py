@@ -19,8 +19,9 @@ from lab.store.links import LinkRow
 from lab.store.tenants import bare, prefix
 from lab.text import term_key
 
-EXTRACTOR = "rules-2"
+EXTRACTOR = "rules-3"
 _CAPTION = re.compile(r"^[ \t*_]*(?P<kind>Table|Figure|Fig\.)[ \t]+(?P<number>\d+(?:[.-]\d+)*|[A-Z](?:[.-]?\d+)+)\s*[.:–—]", re.MULTILINE)
+_OF = re.compile(r",?\s+(?:of|in|from)\s+(?:the\s+|our\s+|its\s+)?[\"'“‘*_]*")
 _NUMBERED_HEADINGS_ONLY = frozenset({"table", "figure", "annex", "appendix", "paragraph", "article"})
 
 
@@ -34,13 +35,36 @@ class LeftOut:
 
 @dataclass(slots=True)
 class Places:
-    """Everything that can be pointed to. Filled from the documents once, then only read."""
+    """Everything that can be pointed to. Filled from the documents once, then only read (`taken` and `works` fill as they are asked for)."""
 
     numbers: dict[tuple[str, str], dict[str, Spot]] = field(default_factory=dict)  # (kind, number) → source → the first chunk below that heading
     anchors: dict[str, Mapping[str, int]] = field(default_factory=dict)  # source → name → offset
     labels: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  # names that hold in the whole collection (reST) → places
     urls: dict[str, str] = field(default_factory=dict)  # URL → source
     paths: dict[str, list[str]] = field(default_factory=dict)  # source without its ending → sources
+    taken: dict[str, dict[str, set[str]]] = field(default_factory=dict)  # kind → source, or its folder and / → the numbers it has
+    works: dict[tuple[str, str, str], bool] = field(default_factory=dict)
+
+    def one_work(self, kind: str, source: str, other: str) -> bool:
+        """Whether two documents can be parts of one numbered whole: no number stands in both. Where they lie in different folders, no number stands in both
+        folders: two manuals that both have a section 1 are two works, and a section 8 that only the other has is not meant."""
+        key = (kind, source, other)
+        if key not in self.works:
+            numbers = self.taken.get(kind) or self._numbers(kind)
+            folders = (posixpath.dirname(source) + "/", posixpath.dirname(other) + "/")
+            a, b = (source, other) if folders[0] == folders[1] else folders
+            self.works[key] = numbers.get(a, set()).isdisjoint(numbers.get(b, set()))
+        return self.works[key]
+
+    def _numbers(self, kind: str) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for (its, number), sources in self.numbers.items():
+            if its == kind:
+                for source in sources:
+                    found.setdefault(source, set()).add(number)
+                    found.setdefault(posixpath.dirname(source) + "/", set()).add(number)
+        self.taken[kind] = found
+        return found
 
 
 def places(documents: Iterable[Linkable], spots: Mapping[str, Sequence[Spot]]) -> Places:
@@ -90,9 +114,12 @@ def link_rows(
 
 def _citations(document: Linkable, chunks: Sequence[Spot], spots: Mapping[str, Sequence[Spot]], known: Places, out: LeftOut) -> Iterator[LinkRow]:
     taken: list[tuple[int, int]] = []
+    linked: dict[int, str] = {}  # where a hyperlink begins → the document it leads to
     for link in document.hyperlinks:
         taken.append((link.start, link.end))  # the author said what is meant, here or elsewhere
         place = _place(document, link, known)
+        if place is not None and place[0] != document.source:
+            linked[link.start] = place[0]
         here = chunk_at(chunks, link.start, link.end)
         if place is None:
             outside = re.match(r"(?i)[a-z][a-z0-9+.-]*:|//", link.target) is not None and not link.target.startswith(
@@ -105,15 +132,24 @@ def _citations(document: Linkable, chunks: Sequence[Spot], spots: Mapping[str, S
         if here is not None and there is not None and here.key != there.key:
             yield LinkRow("cites", here.key, None, there.key, link.start, link.end, document.text[link.start : link.end][:200], document.tenant)
     external: list[Mention] = []
-    for mention in find_citations(document.text, external):
-        if any(a < mention.end and mention.start < b for a, b in taken):
+    found = find_citations(document.text, external)
+    for mention in [*found, *external]:
+        named = _of_linked(mention, document.text, linked)
+        if any(a < mention.end and mention.start < b for a, b in taken) or (named is None and mention in external):
             continue
-        here, there = chunk_at(chunks, mention.start, mention.end), resolve(mention, document.source, known)
+        here = chunk_at(chunks, mention.start, mention.end)
+        there = resolve(mention, document.source, known) if named is None else _inside(mention, named, known)
         if there is None:
             out.unresolved += 1
         elif here is not None and here.key != there.key:
             yield LinkRow("cites", here.key, None, there.key, mention.start, mention.end, mention.label, document.tenant)
-    out.external += len(external)
+    out.external += sum(_of_linked(mention, document.text, linked) is None for mention in external)
+
+
+def _of_linked(mention: Mention, text: str, linked: Mapping[int, str]) -> str | None:
+    """The document that a mention names by a hyperlink right behind it: "section 2.1 of the [guide](guide.md)"."""
+    match = _OF.match(text, mention.end)
+    return linked.get(match.end()) if match else None
 
 
 def _definitions(document: Linkable, chunks: Sequence[Spot]) -> Iterator[LinkRow]:
@@ -134,16 +170,22 @@ def _definitions(document: Linkable, chunks: Sequence[Spot]) -> Iterator[LinkRow
             yield LinkRow("defines", None, key, here.key, definition.start, definition.end, definition.term, document.tenant)
 
 
+def _inside(mention: Mention, source: str, known: Places) -> Spot | None:
+    """The chunk of one document that a mention points to."""
+    return known.numbers.get((mention.kind, mention.number), {}).get(source) or known.numbers.get(("", mention.number), {}).get(source)
+
+
 def resolve(mention: Mention, source: str, known: Places) -> Spot | None:
-    """The chunk a mention points to: in its own document first, else in the only other document that has this number."""
+    """The chunk a mention points to: in its own document first, else in the only other document of the same work that has this number."""
     for key in ((mention.kind, mention.number), ("", mention.number)):
         if key == ("", mention.number) and mention.kind in _NUMBERED_HEADINGS_ONLY:
             continue
         by_source = known.numbers.get(key, {})
         if source in by_source:
             return by_source[source]
-        if len(by_source) == 1:
-            return next(iter(by_source.values()))
+        parts = [spot for other, spot in by_source.items() if known.one_work(key[0], source, other)]
+        if len(parts) == 1:
+            return parts[0]
     return None
 
 

@@ -84,7 +84,9 @@ def _below(root: Path, left: list[tuple[str, str]]) -> Iterator[str]:
             except OSError as error:
                 left.append((_said(source[:300]), f"unreadable: {error.strerror}"))
                 continue
-            if stat.S_ISREG(mode):
+            if path.is_symlink() and not path.resolve().is_relative_to(root):
+                left.append((_said(source), "unsafe: a link to a file outside of the folder: name that file itself"))
+            elif stat.S_ISREG(mode):
                 yield source
             else:
                 left.append((_said(source), "unreadable: no file but a pipe, socket or device"))

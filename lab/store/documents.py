@@ -144,16 +144,16 @@ def scopes(store: Store, collection: Collection) -> list[str | None]:
     return [row[0] for row in rows]
 
 
-def linkable(store: Store, collection: Collection, tenants: Sequence[str | None]) -> Iterator[Linkable]:
-    """Every stored document of these tenants (None: of no tenant) in source order, streamed."""
+def linkable(store: Store, collection: Collection, tenants: Sequence[str | None] | None = None) -> Iterator[Linkable]:
+    """Every stored document in source order, streamed; of these `tenants` only, where None in the list stands for the documents of none."""
     schema = sql.Identifier(collection.schema)
     with store.connection() as connection, connection.cursor(name="linkable") as cursor:
         cursor.execute(
             sql.SQL(
                 "select source, title, text, source_url, structure - 'blocks', tenant from {}.files where status in ('indexed', 'missing') and text is not null "
-                "and (tenant = any(%(named)s) or (tenant is null and %(none)s)) order by source"
+                "and (%(all)s or tenant = any(%(named)s) or (tenant is null and %(none)s)) order by source"
             ).format(schema),
-            {"named": [name for name in tenants if name is not None], "none": None in tenants},
+            {"all": tenants is None, "named": [name for name in tenants or () if name is not None], "none": None in (tenants or ())},
         )
         for source, title, text, url, structure, tenant in cursor:
             yield Linkable(

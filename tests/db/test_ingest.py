@@ -383,3 +383,19 @@ def test_what_is_no_file_is_in_the_report_and_the_others_are_read(store: Store, 
     report = put(store, tmp_path)
     assert report.files["indexed"] == 3 and report.files["refused"] == 2
     assert {source: reason.split(":")[0] for source, reason in report.refused} == {"pipe.md": "unreadable", "nowhere.md": "unreadable"}
+
+
+def test_a_link_out_of_the_folder_is_not_followed(store: Store, tmp_path: Path) -> None:
+    write(tmp_path, {"in/a.md": "# A\n\nWords.", "in/sub/b.md": "# B\n\nOther words.", "secret.md": "# Secret\n\nThe secret."})
+    (tmp_path / "in" / "out.md").symlink_to(tmp_path / "secret.md")
+    (tmp_path / "in" / "alias.md").symlink_to(tmp_path / "in" / "sub" / "b.md")
+    report = put(store, tmp_path / "in")
+    assert report.files["indexed"] == 3
+    assert [(source, reason.split(":")[0]) for source, reason in report.refused] == [("out.md", "unsafe")]
+    assert ingest(tmp_path / "in" / "out.md", "d", store=store, embedder="none").files["indexed"] == 1  # named itself
+
+
+def test_a_flag_that_the_chunker_does_not_read_is_said(store: Store, lab: Lab, tmp_path: Path) -> None:
+    write(tmp_path, {"in/a.md": "# A\n\nWords."})
+    answer = lab("ingest", str(tmp_path / "in"), "-c", "c", "--embedder", "none", "--overlap", "50", store=store)
+    assert "--chunker heading does not read --overlap" in answer.err

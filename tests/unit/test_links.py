@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lab.corpus.linking import link_rows, places
 from lab.corpus.links import find_citations, find_definitions, heading_number
+from lab.records import Hyperlink
 from lab.store.documents import Linkable, Spot
 
 
@@ -99,6 +102,51 @@ def test_citations_resolve_in_their_own_document_first_and_never_to_a_guess() ->
     rows = [(r.relation, r.from_id, r.to_id) for r in link_rows(documents, spots, places(documents, spots))]
     # In c the number stands in two other documents: nothing is guessed.
     assert rows == [("cites", 1, 2)]
+
+
+def cited(
+    documents: dict[str, str], headings: dict[str, list[str]], hyperlinks: dict[str, list[Hyperlink]] | None = None
+) -> set[tuple[str, str, str]]:
+    """(from source, to source, label): every document is its text in one chunk, then one chunk a heading."""
+    spots: dict[str, list[Spot]] = {}
+    for source, text in documents.items():
+        chunks = [Spot(0, source, 1, 0, len(text), (), b"")]
+        chunks += [Spot(0, source, n, len(text), len(text) + 1, (heading,), b"") for n, heading in enumerate(headings.get(source, ()), 2)]
+        spots[source] = [replace(chunk, key=100 * len(spots) + at) for at, chunk in enumerate(chunks)]
+    listed = [Linkable(source, "", text, hyperlinks=(hyperlinks or {}).get(source, ())) for source, text in documents.items()]
+    home = {chunk.key: chunk.source for chunks in spots.values() for chunk in chunks}
+    rows = link_rows(listed, spots, places(listed, spots))
+    return {(home[row.from_id or 0], home[row.to_id], row.label) for row in rows if row.relation == "cites"}
+
+
+def test_a_number_of_another_manual_is_not_meant() -> None:
+    """Both manuals have a section 1, so they are two works: the pump guide's "section 8.2", which it lacks, is no part of the valve guide."""
+    texts = {"pumps.md": "See section 8.2. Then see section 2.", "valves.md": "Words."}
+    assert cited(texts, {"pumps.md": ["1 A", "2 B"], "valves.md": ["1 A", "8 C", "8.2 D"]}) == {("pumps.md", "pumps.md", "section 2")}
+
+
+def test_a_manual_in_many_files_is_one_work_and_its_neighbour_another() -> None:
+    """a/3.md means a/8.md, whatever b/8.md holds; a page of b means b; a letter without numbers in a third folder means nobody for sure."""
+    texts = {
+        "a/3.md": "See section 8.2.",
+        "a/8.md": "",
+        "b/1.md": "See section 8.2. Then see section 3.1.",
+        "b/8.md": "",
+        "letters/x.md": "See section 8.2.",
+    }
+    headings = {"a/3.md": ["3 A", "3.1 B"], "a/8.md": ["8 C", "8.2 D"], "b/1.md": ["1 A", "3.1 X"], "b/8.md": ["8 E", "8.2 F"]}
+    assert cited(texts, headings) == {("a/3.md", "a/8.md", "section 8.2"), ("b/1.md", "b/8.md", "section 8.2"), ("b/1.md", "b/1.md", "section 3.1")}
+
+
+@pytest.mark.parametrize(
+    "text", ["See section 2.1 of the Guide.", "As section 2.1 in Guide says.", "Article 9 applies; see Section 2.1 of our Guide."]
+)
+def test_a_section_of_a_linked_document_is_looked_for_there(text: str) -> None:
+    at = text.index("Guide")
+    found = cited(
+        {"a.md": text, "guide.md": "Words."}, {"a.md": ["2.1 Own"], "guide.md": ["2 Two", "2.1 Rules"]}, {"a.md": [Hyperlink(at, at + 5, "guide.md")]}
+    )
+    assert {row[1:] for row in found} == {("guide.md", text[text.lower().index("section") :][:11]), ("guide.md", "Guide")}
 
 
 def test_a_document_that_defines_joins_the_term_to_the_chunk_that_holds_it() -> None:

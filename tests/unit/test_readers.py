@@ -358,3 +358,186 @@ def test_a_book_without_one_of_its_chapters_is_refused() -> None:
     with pytest.raises(Refused, match=r"a\.xhtml .* is missing"):
         read("a.epub", packed(members))
     assert read("a.epub", packed(members | {"A.xhtml": HTML.format("<p>Here.</p>")})).text == "Here."
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("<ol><li>One<li>Two<ol type=a><li>In<li>Side</ol><li>Three</ol>", "1. One\n2. Two\na. In\nb. Side\n3. Three"),
+        ('<ol start=4><li>Four<li value=9>Nine<li>Ten</ol><ul><li>Dot</ul>', "4. Four\n9. Nine\n10. Ten\n- Dot"),
+        ("<ol reversed><li>Two<li>One</ol>", "2. Two\n1. One"),
+        ('<ol style="list-style-type: upper-roman"><li>A<li>B<li>C<li>D</ol>', "I. A\nII. B\nIII. C\nIV. D"),
+        ("<ol><li><p>One</p><p>More</p><li><p>Two</p></ol>", "1. One\n\nMore\n\n2. Two"),
+    ],
+)  # fmt: skip
+def test_numbers_of_html_lists(body: str, text: str) -> None:
+    assert read("a.html", HTML.format("<h1>T</h1>" + body)).text.removeprefix("T").strip() == text
+
+
+NUMBERING = f"""<w:numbering {W}><w:abstractNum w:abstractNumId="1">
+<w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:pStyle w:val="Heading1"/><w:lvlText w:val="%1"/></w:lvl>
+<w:lvl w:ilvl="1"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:pStyle w:val="Heading2"/><w:lvlText w:val="%1.%2"/></w:lvl></w:abstractNum>
+<w:abstractNum w:abstractNumId="2"><w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="lowerLetter"/><w:lvlText w:val="(%1)"/></w:lvl></w:abstractNum>
+<w:abstractNum w:abstractNumId="3"><w:lvl w:ilvl="0"><w:numFmt w:val="bullet"/><w:lvlText w:val="*"/></w:lvl></w:abstractNum>
+<w:num w:numId="1"><w:abstractNumId w:val="1"/></w:num><w:num w:numId="2"><w:abstractNumId w:val="2"/></w:num>
+<w:num w:numId="3"><w:abstractNumId w:val="3"/></w:num>
+<w:num w:numId="4"><w:abstractNumId w:val="2"/><w:lvlOverride w:ilvl="0"><w:startOverride w:val="1"/></w:lvlOverride></w:num></w:numbering>"""
+
+
+def test_numbers_that_word_writes_itself() -> None:
+    """Headings by style "2.1", lists "(a)", a list that starts anew; a raised digit is no part of the number before it."""
+    import docx
+    from docx.opc.constants import RELATIONSHIP_TYPE as KINDS
+    from docx.opc.packuri import PackURI
+    from docx.opc.part import Part
+    from docx.oxml import parse_xml
+
+    document = docx.Document()
+    for relation in list(document.part.rels.values()):
+        if relation.reltype == KINDS.NUMBERING:
+            relation.target_part._blob = None
+            del document.part.rels[relation.rId]
+    part = Part(PackURI("/word/numbering.xml"), "application/vnd.openxmlformats-officedocument.wordprocessingml.numbering+xml", NUMBERING.encode(),
+                document.part.package)  # fmt: skip
+    document.part.relate_to(part, KINDS.NUMBERING)
+    for style, level in (("Heading1", 0), ("Heading2", 1)):
+        element = next(s for s in document.styles.element if s.get(f"{{{W.split(chr(34))[1]}}}styleId") == style)
+        element.get_or_add_pPr().append(parse_xml(f'<w:numPr {W}><w:ilvl w:val="{level}"/><w:numId w:val="1"/></w:numPr>'))
+
+    def item(text: str, number: int) -> None:
+        paragraph = document.add_paragraph(text)
+        paragraph._p.get_or_add_pPr().append(parse_xml(f'<w:numPr {W}><w:ilvl w:val="0"/><w:numId w:val="{number}"/></w:numPr>'))
+
+    document.add_heading("Scope", 1)
+    document.add_heading("Pumps", 1)
+    document.add_heading("Tests", 2)
+    document.add_heading("Seals", 2)
+    item("first", 2)
+    item("second", 2)
+    item("dot", 3)
+    item("anew", 4)
+    raised = document.add_paragraph("10")
+    run = raised.add_run("3")
+    run.font.superscript = True
+    raised.add_run(" m").font.superscript = False
+    out = io.BytesIO()
+    document.save(out)
+    text = read("a.docx", out.getvalue()).text
+    assert text == "1 Scope\n\n2 Pumps\n\n2.1 Tests\n\n2.2 Seals\n\n(a) first\n(b) second\n- dot\n(a) anew\n\n10^3 m"
+
+
+def test_numbers_that_an_odt_writes_itself() -> None:
+    styles = (
+        '<office:automatic-styles xmlns:style="urn:oasis:names:tc:opendocument:xmlns:style:1.0"><text:list-style style:name="L">'
+        '<text:list-level-style-number text:level="1" style:num-format="1" style:num-suffix="."/>'
+        '<text:list-level-style-number text:level="2" style:num-format="a" style:num-suffix=")"/></text:list-style>'
+        '<style:style style:name="up" style:family="text"><style:text-properties style:text-position="super 58%"/></style:style>'
+        '<text:outline-style><text:outline-level-style text:level="1" style:num-format="1"/>'
+        '<text:outline-level-style text:level="2" style:num-format="1" text:display-levels="2"/></text:outline-style></office:automatic-styles>'
+    )
+    body = (
+        '<text:h text:outline-level="1">A</text:h><text:h text:outline-level="2">B</text:h><text:h text:outline-level="2">C</text:h>'
+        '<text:h text:outline-level="1">D</text:h>'
+        '<text:list text:style-name="L"><text:list-item><text:p>one</text:p><text:list><text:list-item><text:p>in</text:p></text:list-item>'
+        "<text:list-item><text:p>side</text:p><text:p>more</text:p></text:list-item></text:list></text:list-item>"
+        "<text:list-item><text:p>two</text:p></text:list-item></text:list>"
+        '<text:p>x</text:p><text:list text:style-name="L"><text:list-item><text:p>anew</text:p></text:list-item></text:list>'
+        '<text:p>10<text:span text:style-name="up">3</text:span> m</text:p>'
+    )
+    data = odt(body)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        content = archive.read("content.xml").decode().replace("<office:body>", styles + "<office:body>")
+    text = read("a.odt", packed({"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content})).text
+    assert text == "1 A\n\n1.1 B\n\n1.2 C\n\n2 D\n\n1. one\na) in\nb) side\nmore\n2. two\n\nx\n\n1. anew\n\n10^3 m"
+
+
+REST_TABLES = """
+Limits
+======
+
+.. a remark for writers
+   over two lines
+
+=======  =============
+Pump     Test interval
+=======  =============
+Pump A   6 months
+Pump B   3 months
+=======  =============
+
++--------+---------+
+| Valve  | Limit   |
++========+=========+
+| V-1    | 4 bar,  |
+|        | cold    |
++--------+---------+
+
+.. list-table:: Doors
+   :header-rows: 1
+
+   * - Door
+     - Width
+   * - North
+     - 2 m
+       clear
+
+.. csv-table:: Roofs
+   :header: Roof, "Height, in m"
+
+   Hall, 12
+
+.. note:: This stays.
+"""
+
+
+def test_tables_of_rest_become_sentences_and_comments_go() -> None:
+    document = read("a.rst", REST_TABLES)
+    rows = [document.text[b.start : b.end] for b in document.blocks if b.kind == "row"]
+    assert rows == [
+        "For Pump A, the test interval is 6 months.", "For Pump B, the test interval is 3 months.", "For V-1, the limit is 4 bar, cold.",
+        "For North, the width is 2 m clear.", "For Hall, the height, in m is 12.",
+    ]  # fmt: skip
+    assert "remark" not in document.text
+    assert "over two lines" not in document.text
+    assert ".. note:: This stays." in document.text
+    assert "Doors" in document.text
+    assert "=====  " not in document.text
+
+
+def test_a_table_that_cannot_be_read_stays_as_it_is() -> None:
+    text = "Limits\n======\n\n=====  =====\na b c d e f g\n=====  =====\n\nWords after it.\n"
+    document = read("a.rst", text)
+    assert document.text == text
+
+
+def test_nameless_references_and_the_date_of_rest() -> None:
+    text = "Guide\n=====\n\n:Date: 2024-05-01\n\nSee `the first`__ and `the second`__.\n\n__ a.html\n.. __: b.html\n"
+    document = read("a.rst", text)
+    assert [(text[link.start : link.end], link.target) for link in document.hyperlinks] == [("`the first`__", "a.html"), ("`the second`__", "b.html")]
+    assert document.updated == "2024-05-01"
+
+
+def test_html_links_and_definition_lists_in_markdown() -> None:
+    text = '# A\n\nSee <a href="b.md">the other</a>.\n\n## Glossary\n\nCold permit\n: A permit for work without a flame.\n\nHot permit\n\n: Another one.\n'
+    document = read("a.md", text)
+    assert [(text[link.start : link.end], link.target) for link in document.hyperlinks] == [('<a href="b.md">the other</a>', "b.md")]
+    assert [text[a:b] for a, b, _ in document.terms] == ["Cold permit", "Hot permit"]
+    assert [text[b:c].strip() for _, b, c in document.terms] == [": A permit for work without a flame.", ": Another one."]
+
+
+@pytest.mark.parametrize(
+    ("line", "heading"),
+    [
+        ("Article 5", True), ("Section 2: Pumps", True), ("Chapter 2", True), ("CHAPTER IV", True), ("IV. Costs", True), ("§ 12 Fees", True), ("Annex B – Forms", True),
+        ("Article 5.", True), ("4.2 Isolation of pumps", True), ("Section 4 applies here.", False), ("Section 4 applies", False), ("I. am", False),
+        ("Article 5 of the act governs this.", False), ("Part of it", False), ("Rule of thumb", False), ("Section", False),
+    ],
+)  # fmt: skip
+def test_numbered_headings_of_plain_text(line: str, heading: bool) -> None:
+    document = read("a.txt", f"First words of it.\n\n{line}\n\nThe body of the passage.\n")
+    assert any(b.kind == "heading" for b in document.blocks) is heading
+
+
+def test_kinds_of_numbered_headings_nest_as_they_occur() -> None:
+    document = read("a.txt", "Part I\n\nChapter 1\n\nArticle 1\n\nWords.\n\nArticle 2\n\nWords.\n\nChapter 2\n\nArticle 3\n\nWords.\n")
+    assert [b.level for b in document.blocks if b.kind == "heading"] == [1, 2, 3, 3, 2, 3]

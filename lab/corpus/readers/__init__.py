@@ -28,14 +28,14 @@ class Format:
 
 
 FORMATS: dict[str, Format] = {
-    "markdown": Format("markdown", 2),
-    "rest": Format("rest", 2),
-    "text": Format("plain", 1),
-    "html": Format("html", 1, binary=True, heavy=True),
+    "markdown": Format("markdown", 3),
+    "rest": Format("rest", 3),
+    "text": Format("plain", 2),
+    "html": Format("html", 2, binary=True, heavy=True),
     "pdf": Format("pdf", 1, binary=True, heavy=True, takes_password=True),
-    "docx": Format("docx", 1, binary=True, heavy=True),
-    "odt": Format("odt", 1, binary=True, heavy=True),
-    "epub": Format("epub", 1, binary=True, heavy=True),
+    "docx": Format("docx", 2, binary=True, heavy=True),
+    "odt": Format("odt", 2, binary=True, heavy=True),
+    "epub": Format("epub", 2, binary=True, heavy=True),
 }
 
 

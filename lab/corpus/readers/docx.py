@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from lab.corpus.readers import docx_numbering
 from lab.corpus.readers.compose import Composer, Inline, as_metadata, iso_date, table_rows
 from lab.corpus.readers.tables import rows_as_sentences
 from lab.corpus.validate import Refused
@@ -36,7 +37,9 @@ def read(source: str, data: bytes) -> Document:
     if any(str(part.partname) == "/docProps/core.xml" and part.blob for part in opened.part.package.iter_parts()):
         composer.updated = core.modified.date().isoformat() if core.modified else iso_date(str(core.created or ""))
     composer.metadata = as_metadata({"author": core.author, "subject": core.subject, "keywords": core.keywords, "category": core.category})
-    reader = _Reader(composer, {rel.rId: rel.target_ref for rel in opened.part.rels.values() if rel.is_external}, _levels(opened))
+    reader = _Reader(
+        composer, {rel.rId: rel.target_ref for rel in opened.part.rels.values() if rel.is_external}, _levels(opened), docx_numbering.of(opened)
+    )
     reader.blocks(body)
     for part in opened.part.package.iter_parts():
         if str(part.partname) in {"/word/footnotes.xml", "/word/endnotes.xml"}:
@@ -71,7 +74,8 @@ def _levels(opened: Any) -> dict[str, int]:
 
 
 class _Reader:
-    def __init__(self, composer: Composer, targets: dict[str, str], levels: dict[str, int]) -> None:
+    def __init__(self, composer: Composer, targets: dict[str, str], levels: dict[str, int], numbering: docx_numbering.Numbering) -> None:
+        self.numbering = numbering
         self.composer = composer
         self.targets = targets
         self.levels = levels
@@ -101,14 +105,17 @@ class _Reader:
         own = element.find(f"{_W}pPr/{_W}outlineLvl")
         if own is not None and (own.get(_W + "val") or "").isdigit() and int(own.get(_W + "val")) < 9:
             level = int(own.get(_W + "val")) + 1
-        numbering = element.find(f"{_W}pPr/{_W}numPr/{_W}numId")
-        item = (numbering is not None and numbering.get(_W + "val") != "0") or (name or "").lower().startswith("list")
+        written = bool(inline.text.strip())
+        label = self.numbering.label(element, name or "") if written else None
         if level and len(inline.text.strip()) <= 300:
             inline.text = inline.text.replace("\n", " ")
+            if label is not None and label[0]:
+                inline.marked(label[0] + " ")
             self.composer.add("heading", inline, level=level)
         else:
-            if item and inline.text.strip():
-                inline.marked("- ")
+            item = label is not None or (name or "").lower().startswith("list")
+            if item and written:
+                inline.marked((label[0] if label is not None and label[0] else "-") + " ")
             self.composer.add("paragraph", inline, item=item)
         for shape in shapes:
             self.blocks(shape)
@@ -118,6 +125,14 @@ class _Reader:
             tag = element.tag
             if tag == _W + "t":
                 # Runs keep their spaces: a word may be split over several of them.
+                raised = parent.find(f"{_W}rPr/{_W}vertAlign")
+                if (
+                    raised is not None
+                    and raised.get(_W + "val") == "superscript"
+                    and inline.text[-1:].isdigit()
+                    and (element.text or "")[:1].isdigit()
+                ):
+                    inline.text += "^"  # 10³ is no 103
                 inline.add(element.text)
             elif tag in {_W + "tab", _W + "ptab"} and parent.tag == _W + "r":
                 inline.add(" ")

@@ -21,6 +21,7 @@ from lab.corpus.readers import html_main as main_content
 from lab.corpus.readers.compose import Composer, Inline, clean, iso_date, table_rows
 from lab.corpus.readers.html_main import BLOCKS, DROPPED, HEADINGS
 from lab.corpus.readers.html_tables import grid, in_body, is_data
+from lab.corpus.readers.numbering import numeral
 from lab.corpus.readers.tables import rows_as_sentences
 from lab.corpus.validate import Refused, decode
 from lab.records import Document
@@ -126,6 +127,15 @@ class _Pending:
     terms: list[tuple[int, int]] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _Ordered:
+    """A numbered list: the number of its next item."""
+
+    kind: str
+    next: int
+    step: int
+
+
 class _Walk:
     """Document order, block by block. An element's inline text gathers until a block begins or ends."""
 
@@ -135,6 +145,7 @@ class _Walk:
         self.kept = kept
         self.inline = Inline()
         self.mark = ""  # sign of a list item that waits for its text
+        self.lists: list[_Ordered | None] = []  # the lists around this place; None: without numbers
         self.section = ""
 
     def walk(self, root: Any) -> None:
@@ -198,7 +209,9 @@ class _Walk:
             self._definitions(element, depth)
         else:
             if tag == "li":
-                self.mark = "- "
+                self.mark = self._sign(element)
+            elif tag in {"ol", "ul", "menu", "dir"}:
+                self.lists.append(_ordered(element) if tag == "ol" else None)
             if tag == "sup" and self.inline.text[-1:].isdigit() and (element.text_content() or "x").strip()[:1].isdigit():
                 self.inline.text += "^"  # 10³ is no 103
             start = len(self.inline.text)
@@ -207,10 +220,25 @@ class _Walk:
                 self.inline.link(start, self._target(element.get("href")))
             elif tag == "dfn":
                 self.inline.term(start)
+            elif tag in {"ol", "ul", "menu", "dir"}:
+                self._flush()
+                self.lists.pop()
         if block:
             self._flush()
             if tag == "li":
                 self.mark = ""
+
+    def _sign(self, item: Any) -> str:
+        """What stands before a list item: its number, as a browser counts, or a dash."""
+        around = self.lists[-1] if self.lists else None
+        if around is None:
+            return "- "
+        given = item.get("value") or ""
+        if re.fullmatch(r"-?\d{1,6}", given.strip()):
+            around.next = int(given)
+        number = around.next
+        around.next += around.step
+        return numeral(number, item.get("type") or around.kind) + ". "
 
     def _children(self, element: Any, depth: int) -> None:
         self.inline.add(element.text)
@@ -323,6 +351,20 @@ class _Walk:
         heads = next((at for at, row in enumerate(cells) if any(cell.tag == "td" for cell in row) and in_body(row)), 0)
         for sentence in rows_as_sentences(table_rows(grid(cells)), heads):  # a page that has heads marks them
             self.composer.add("row", sentence)
+
+
+def _ordered(element: Any) -> _Ordered:
+    start, style = (
+        (element.get("start") or "").strip(),
+        re.search(r"list-style(?:-type)?\s*:[^;]*?\b(none|lower|upper)\b-?(\w*)", element.get("style") or ""),
+    )
+    kind = element.get("type") or "1"
+    if style is not None and style[1] != "none":
+        kind = {"roman": "i", "alpha": "a", "latin": "a"}.get(style[2], "1")
+        kind = kind.upper() if style[1] == "upper" else kind
+    back = element.get("reversed") is not None
+    first = int(start) if re.fullmatch(r"-?\d{1,6}", start) else sum(child.tag == "li" for child in element) if back else 1
+    return _Ordered(kind, first, -1 if back else 1)
 
 
 def _is_way_back(element: Any) -> bool:

@@ -96,6 +96,7 @@ def read(source: str, text: str) -> Document:
         metadata=said,
         anchors=anchors_of(stored, ordered),
         hyperlinks=hyperlinks(stored),
+        terms=tuple(_definitions(stored, ordered)),
         source_url=_said(metadata, "source_url", "url"),
         version=_said(metadata, "version"),
         updated=iso_date(_said(metadata, "last_updated", "updated", "date")),
@@ -107,13 +108,15 @@ _INLINE_LINK = re.compile(
 )
 _REFERENCE = re.compile(r"(?<!!)\[(?P<text>[^\[\]\n]+)\]\[(?P<label>[^\[\]\n]*)\]")
 _TARGET = re.compile(r"^ {0,3}\[(?P<label>[^\]\n]+)\]:\s*<?(?P<target>\S+?)>?(?:\s+[\"'(].*)?$", re.MULTILINE)
+_HTML_LINK = re.compile(r"<a\s[^<>]*?href\s*=\s*[\"'](?P<target>[^\"'<>\n]+)[\"'][^<>]*>.*?</a>", re.IGNORECASE | re.DOTALL)
 _EXPLICIT_ANCHOR = re.compile(r"<a\s+(?:name|id)\s*=\s*[\"'](?P<name>[^\"']+)[\"']|\{#(?P<attribute>[\w:.-]+)\}")
 
 
 def hyperlinks(text: str) -> tuple[Hyperlink, ...]:
-    """The references an author made: `[words](target)` and `[words][label]`, by the span of the whole, in order."""
+    """The references an author made: `[words](target)`, `[words][label]` and `<a href>`, by the span of the whole, in order."""
     targets = {" ".join(m["label"].lower().split()): m["target"] for m in _TARGET.finditer(text)}
     found = [Hyperlink(m.start(), m.end(), m["target"]) for m in _INLINE_LINK.finditer(text) if m["target"]]
+    found += [Hyperlink(m.start(), m.end(), m["target"]) for m in _HTML_LINK.finditer(text) if len(m[0]) < 2000]
     for m in _REFERENCE.finditer(text):
         target = targets.get(" ".join((m["label"] or m["text"]).lower().split()))
         if target:
@@ -134,6 +137,22 @@ def anchors_of(text: str, blocks: Sequence[tuple[BlockKind, int, int, int]]) -> 
             found[name] = start
     for match in _EXPLICIT_ANCHOR.finditer(text):
         found.setdefault(f"#{match['name'] or match['attribute']}", match.start())
+    return found
+
+
+_GLOSSARY = re.compile(r"gloss|definition|terminolog|\bterms\b|abbreviation|acronym", re.IGNORECASE)
+_MEANING = re.compile(r"(?m)^(?P<term>\S[^\n]{0,78})\n(?:[ \t]*\n)?(?P<sign>:[ \t]+)\S[^\n]*(?:\n(?![ \t]*\n|:[ \t])[^\n]+)*")
+
+
+def _definitions(text: str, blocks: Sequence[tuple[BlockKind, int, int, int]]) -> list[tuple[int, int, int]]:
+    """(start, end of a term, end of its meaning) of definition lists (`Term`, below it `: meaning`) under a heading that says it is a glossary."""
+    headings = [(start, text[start:end]) for kind, start, end, _ in blocks if kind == "heading"]
+    code = [(start, end) for kind, start, end, _ in blocks if kind == "code"]
+    found = []
+    for match in _MEANING.finditer(text):
+        above = next((words for start, words in reversed(headings) if start <= match.start()), "")
+        if _GLOSSARY.search(above) and not any(a <= match.start() < b for a, b in code):
+            found.append((match.start("term"), match.start("term") + len(match["term"].rstrip()), match.end()))
     return found
 
 

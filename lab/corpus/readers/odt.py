@@ -9,6 +9,7 @@ import io
 import zipfile
 from typing import Any
 
+from lab.corpus.readers import odt_numbering
 from lab.corpus.readers.compose import Composer, Inline, as_metadata, iso_date, table_rows
 from lab.corpus.readers.tables import rows_as_sentences
 from lab.corpus.validate import Refused
@@ -43,16 +44,18 @@ def read(source: str, data: bytes) -> Document:
                 raise Refused("encrypted: the ODT needs a password: save it without")
             content = archive.read("content.xml")
             about = archive.read("meta.xml") if "meta.xml" in archive.namelist() else b""
+            styles = archive.read("styles.xml") if "styles.xml" in archive.namelist() else b""
     except Refused:
         raise
     except Exception:  # zipfile and zlib let many kinds through
         raise Refused("corrupt: the ODT cannot be opened") from None
     if about:
         _about(composer, xml(about, "meta.xml"))
-    body = xml(content, "content.xml").find(f"{_OFFICE}body/{_OFFICE}text")
+    root = xml(content, "content.xml")
+    body = root.find(f"{_OFFICE}body/{_OFFICE}text")
     if body is None:
         raise Refused("corrupt: the ODT holds no text body")
-    _blocks(composer, body)
+    _Reader(composer, odt_numbering.of(xml(styles, "styles.xml") if styles else None, root)).blocks(body)
     return composer.document()
 
 
@@ -65,89 +68,110 @@ def _about(composer: Composer, root: Any) -> None:
     )
 
 
-def _blocks(composer: Composer, parent: Any, item: bool = False) -> None:
-    for element in parent:
-        tag = element.tag
-        if not isinstance(tag, str) or tag in _SKIPPED:
-            continue
-        if tag == _TEXT + "h":
-            level = element.get(_TEXT + "outline-level") or "1"
-            inline = _inline(element)
-            inline.text = inline.text.replace("\n", " ")
-            composer.add("heading", inline, level=int(level) if level.isdigit() else 1)
-            _boxes(composer, element)
-        elif tag == _TEXT + "p":
-            inline = _inline(element)
-            if item and inline.text.strip():
-                inline.marked("- ")
-            style = (element.get(_TEXT + "style-name") or "").lower()
-            if style == "title" and inline.text.strip():
-                composer.add("heading", inline, level=1)
-            else:
-                composer.add("paragraph", inline, item=item)
-            _boxes(composer, element)
-        elif tag in {_TEXT + "list", _TEXT + "list-item", _TEXT + "list-header"}:
-            _blocks(composer, element, item=True)
-        elif tag == _TABLE + "table":
-            _table(composer, element)
-        else:
-            _blocks(composer, element, item)
+class _Reader:
+    def __init__(self, composer: Composer, numbering: odt_numbering.Numbering) -> None:
+        self.composer = composer
+        self.numbering = numbering
 
-
-def _boxes(composer: Composer, element: Any) -> None:
-    """Text boxes that hang on a paragraph or heading."""
-    for box in element.iter(_DRAW + "text-box"):
-        if next((a for a in box.iterancestors(_TEXT + "p", _TEXT + "h")), None) is element:
-            _blocks(composer, box)
-
-
-def _inline(element: Any) -> Inline:
-    inline = Inline()
-    _gather(element, inline)
-    return inline
-
-
-def _gather(element: Any, inline: Inline) -> None:
-    inline.add(element.text)
-    for child in element:
-        tag = child.tag
-        if tag == _TEXT + "s" or tag == _TEXT + "tab":
-            inline.add(" ")
-        elif tag == _TEXT + "line-break":
-            inline.newline()
-        elif tag in {_TEXT + "bookmark", _TEXT + "bookmark-start", _TEXT + "reference-mark-start"}:
-            inline.anchors.append((f"#{child.get(_TEXT + 'name')}", len(inline.text)))
-        elif tag == _TEXT + "a":
-            start = len(inline.text)
-            _gather(child, inline)
-            inline.link(start, child.get(_XLINK + "href") or "")
-        elif isinstance(tag, str) and tag not in _SKIPPED and tag != _DRAW + "frame" and not tag.endswith("annotation"):
-            _gather(child, inline)
-        inline.add(child.tail)
-
-
-def _table(composer: Composer, element: Any) -> None:
-    rows = []
-    for row in element.iter(_TABLE + "table-row"):
-        if next(row.iterancestors(_TABLE + "table")) is not element:
-            continue
-        line: list[str] = []
-        for cell in row:
-            if cell.tag not in {_TABLE + "table-cell", _TABLE + "covered-table-cell"}:
+    def blocks(self, parent: Any, mark: str = "") -> None:
+        """The children of an element; the first paragraph among them has the `mark` of its list item."""
+        item = bool(mark)
+        for element in parent:
+            tag = element.tag
+            if not isinstance(tag, str) or tag in _SKIPPED:
                 continue
-            own = [p for p in cell.iter(_TEXT + "p", _TEXT + "h") if next(p.iterancestors(_TABLE + "table")) is element]
-            text = " ".join(part for p in own if (part := _inline(p).text.strip()))
-            repeated = cell.get(_TABLE + "number-columns-repeated") or "1"
-            line += [text] * (min(int(repeated), 64) if repeated.isdigit() else 1)
-        rows.append(line)
-    if len(rows) == 1 or max((len(row) for row in rows), default=0) <= 1:
+            if tag == _TEXT + "h":
+                self._heading(element)
+            elif tag == _TEXT + "p":
+                inline = self._inline(element)
+                if mark and inline.text.strip():
+                    inline.marked(mark + " ")
+                    mark = ""
+                style = (element.get(_TEXT + "style-name") or "").lower()
+                if style == "title" and inline.text.strip():
+                    self.composer.add("heading", inline, level=1)
+                else:
+                    self.composer.add("paragraph", inline, item=item)
+                self._boxes(element)
+            elif tag == _TEXT + "list":
+                self.numbering.enter(element)
+                for entry in element:
+                    if entry.tag == _TEXT + "list-item":
+                        plain = next((child.tag for child in entry if isinstance(child.tag, str)), None) in {_TEXT + "p", _TEXT + "h"}
+                        self.blocks(entry, self.numbering.item(entry) if plain else "")
+                    elif isinstance(entry.tag, str):
+                        self.blocks(entry)
+                self.numbering.leave()
+            elif tag == _TABLE + "table":
+                self._table(element)
+            else:
+                self.blocks(element, mark)
+
+    def _heading(self, element: Any) -> None:
+        written = element.get(_TEXT + "outline-level") or "1"
+        level = int(written) if written.isdigit() else 1
+        inline = self._inline(element)
+        inline.text = inline.text.replace("\n", " ")
+        number = self.numbering.heading(level) if inline.text.strip() and element.get(_TEXT + "is-list-header") != "true" else ""
+        if number:
+            inline.marked(number + " ")
+        self.composer.add("heading", inline, level=level)
+        self._boxes(element)
+
+    def _boxes(self, element: Any) -> None:
+        """Text boxes that hang on a paragraph or heading."""
+        for box in element.iter(_DRAW + "text-box"):
+            if next((a for a in box.iterancestors(_TEXT + "p", _TEXT + "h")), None) is element:
+                self.blocks(box)
+
+    def _inline(self, element: Any) -> Inline:
+        inline = Inline()
+        self._gather(element, inline)
+        return inline
+
+    def _gather(self, element: Any, inline: Inline) -> None:
+        inline.add(element.text)
+        for child in element:
+            tag = child.tag
+            if tag == _TEXT + "s" or tag == _TEXT + "tab":
+                inline.add(" ")
+            elif tag == _TEXT + "line-break":
+                inline.newline()
+            elif tag in {_TEXT + "bookmark", _TEXT + "bookmark-start", _TEXT + "reference-mark-start"}:
+                inline.anchors.append((f"#{child.get(_TEXT + 'name')}", len(inline.text)))
+            elif tag == _TEXT + "a":
+                start = len(inline.text)
+                self._gather(child, inline)
+                inline.link(start, child.get(_XLINK + "href") or "")
+            elif isinstance(tag, str) and tag not in _SKIPPED and tag != _DRAW + "frame" and not tag.endswith("annotation"):
+                raised = tag == _TEXT + "span" and child.get(_TEXT + "style-name") in self.numbering.raised
+                if raised and inline.text[-1:].isdigit() and (child.text or "")[:1].isdigit():
+                    inline.text += "^"  # 10³ is no 103
+                self._gather(child, inline)
+            inline.add(child.tail)
+
+    def _table(self, element: Any) -> None:
+        rows = []
         for row in element.iter(_TABLE + "table-row"):
-            if next(row.iterancestors(_TABLE + "table")) is element:
-                for cell in row:
-                    _blocks(composer, cell)
-        return
-    for sentence in rows_as_sentences(table_rows(rows)):
-        composer.add("row", sentence)
-    for nested in element.iter(_TABLE + "table"):
-        if nested is not element and next(nested.iterancestors(_TABLE + "table")) is element:
-            _table(composer, nested)
+            if next(row.iterancestors(_TABLE + "table")) is not element:
+                continue
+            line: list[str] = []
+            for cell in row:
+                if cell.tag not in {_TABLE + "table-cell", _TABLE + "covered-table-cell"}:
+                    continue
+                own = [p for p in cell.iter(_TEXT + "p", _TEXT + "h") if next(p.iterancestors(_TABLE + "table")) is element]
+                text = " ".join(part for p in own if (part := self._inline(p).text.strip()))
+                repeated = cell.get(_TABLE + "number-columns-repeated") or "1"
+                line += [text] * (min(int(repeated), 64) if repeated.isdigit() else 1)
+            rows.append(line)
+        if len(rows) == 1 or max((len(row) for row in rows), default=0) <= 1:
+            for row in element.iter(_TABLE + "table-row"):
+                if next(row.iterancestors(_TABLE + "table")) is element:
+                    for cell in row:
+                        self.blocks(cell)
+            return
+        for sentence in rows_as_sentences(table_rows(rows)):
+            self.composer.add("row", sentence)
+        for nested in element.iter(_TABLE + "table"):
+            if nested is not element and next(nested.iterancestors(_TABLE + "table")) is element:
+                self._table(nested)

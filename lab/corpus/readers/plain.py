@@ -9,6 +9,11 @@ from lab.records import Block, BlockKind, Document
 
 _ADORNMENT = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}\s*$")
 _NUMBERED = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,5})\.?[ \t]+[A-Z“\"‘(].{0,100}$")
+_NAMED = re.compile(
+    r"(?P<kind>PART|CHAPTER|TITLE|ARTICLE|SECTION|SCHEDULE|ANNEX|APPENDIX|RULE|CLAUSE|Part|Chapter|Title|Article|Section|Schedule|Annex|Appendix|Rule|Clause|§)"
+    r"[ \t]*(?P<number>\d{1,3}[A-Za-z]?(?:[.-]\d{1,3}){0,4}|[IVXLC]{1,7}|[A-Z])\.?(?:[ \t]*[:.–—-][ \t]*\S.{0,100}|[ \t]+[A-Z“\"‘(].{0,100})?$"
+)
+_ROMAN = re.compile(r"[IVXLC]{1,7}\.[ \t]+[A-Z“\"‘(].{0,100}$")
 Line = tuple[int, int, str]  # start, end without the line break, text
 
 
@@ -23,7 +28,7 @@ def stem_title(source: str) -> str:
 
 def structured(source: str, text: str, format: str, *, numbered: bool) -> Document:
     """A document whose headings are lines underlined (or over- and underlined) with a run of one sign; their level is the order in
-    which the styles occur. With `numbered`, a line of its own such as `4.2 Isolation of pumps` is one too, its depth the level."""
+    which the styles occur. With `numbered`, a line of its own such as `4.2 Isolation of pumps` or `Article 5` is one too."""
     lines = _lines(text)
     blocks: list[Block] = []
     styles: list[str] = []
@@ -47,10 +52,9 @@ def structured(source: str, text: str, format: str, *, numbered: bool) -> Docume
         while stop < len(lines) and lines[stop][2].strip() and (stop == index or _underlined(lines, stop) is None):
             stop += 1
         run = lines[index:stop]
-        if numbered and len(run) == 1 and _NUMBERED.fullmatch(content.strip()) and content.strip()[-1] not in ".;,:":
-            match = _NUMBERED.fullmatch(content.strip())
-            depth = match[1].count(".") + 1 if match else 1
-            blocks.append(Block("heading", start, run[0][1], len(styles) + depth))
+        level = _numbered(content.strip(), styles) if numbered and len(run) == 1 else 0
+        if level:
+            blocks.append(Block("heading", start, run[0][1], level))
             title = title or content.strip()
             index = stop
             continue
@@ -71,6 +75,25 @@ def structured(source: str, text: str, format: str, *, numbered: bool) -> Docume
         blocks.append(Block(kind, start + (0 if kind == "code" else len(content) - len(content.lstrip())), run[-1][1]))
         index = stop
     return Document(source=source, title=title or stem_title(source), text=text, blocks=tuple(blocks), format=format)
+
+
+def _numbered(line: str, styles: list[str]) -> int:
+    """The level of a heading known by its number (`4.2 Isolation of pumps`, `Article 5`, `Chapter 2: Pumps`, `IV. Costs`), 0 for any other line.
+
+    A number's depth is its level, below the underlined headings; of the named kinds the one that occurs first is the highest, as with underlines.
+    """
+    if line[-1] in ".;,:" and not re.fullmatch(r"(?:\S+[ \t]+)?[\dA-Z.-]{1,8}\.", line):
+        return 0
+    match = _NUMBERED.fullmatch(line)
+    if match:
+        return len(styles) + match[1].count(".") + 1
+    named = _NAMED.fullmatch(line)
+    style = named["kind"].lower() if named else "roman" if _ROMAN.fullmatch(line) else None
+    if style is None:
+        return 0
+    if style not in styles:
+        styles.append(style)
+    return styles.index(style) + 1
 
 
 def split_lines(text: str) -> list[str]:

@@ -1,16 +1,20 @@
-"""reStructuredText, as far as structure goes: sections by adornment, literal blocks, labels, references; the text stays as the author wrote it."""
+"""reStructuredText, as far as structure goes: sections by adornment, literal blocks, tables, labels, references; all else stays as the author wrote it."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 
+from lab.corpus.readers.compose import iso_date
 from lab.corpus.readers.plain import structured
-from lab.records import Document, Hyperlink
+from lab.corpus.readers.rest_parts import rewritten
+from lab.records import Block, Document, Hyperlink
 
 _LABEL = re.compile(r"^ *\.\. _(?P<name>`[^`\n]+`|[^:\n`]+):[ \t]*(?P<target>\S.*)?$", re.MULTILINE)
 _ROLE = re.compile(r":(?P<role>ref|numref|doc|term|any|std:ref|std:doc):`(?:[^`<]*<(?P<inner>[^`>]+)>|(?P<plain>[^`]+))`")
 _PHRASE = re.compile(r"`(?P<words>[^`<\n]*(?:\n[^`<\n]*)?)(?:<(?P<target>[^`>\n]+)>)?`__?")
+_ANONYMOUS = re.compile(r"^[ \t]*(?:\.\. __:|__)[ \t]+(?P<target>\S.*)$", re.MULTILINE)
 _WORD = re.compile(r"(?<![\w`])(?P<word>[A-Za-z0-9][\w.-]*)_(?![\w_`])")
 _TERM = re.compile(r"^(?P<indent> +)(?P<term>\S.*)\n(?P=indent) +\S", re.MULTILINE)
 _FIELD = re.compile(r"^:(?P<name>[A-Za-z][\w -]*):[ \t]+(?P<value>\S.*)$", re.MULTILINE)
@@ -19,7 +23,8 @@ _FIELD = re.compile(r"^:(?P<name>[A-Za-z][\w -]*):[ \t]+(?P<value>\S.*)$", re.MU
 def read(source: str, text: str) -> Document:
     """Labels (`.. _name:`) become anchors, roles and references hyperlinks: `:ref:` to a label of the collection, `:doc:` to a document,
     a phrase to a label or section title of its own document or to a URL. `.. glossary::` lists its terms."""
-    document = structured(source, text, "rest", numbered=False)
+    text, rows = rewritten(text)
+    document = _with_rows(structured(source, text, "rest", numbered=False), rows)
     anchors: dict[str, int] = {}
     targets: dict[str, str] = {}
     for match in _LABEL.finditer(text):
@@ -40,8 +45,14 @@ def read(source: str, text: str) -> Document:
         taken.append(match.span())
         target = f"doc:{name}" if match["role"].endswith("doc") else f"term:{name}" if match["role"] == "term" else f"label:{_key(name)}"
         links.append(Hyperlink(match.start(), match.end(), target))
+    nameless = iter([m["target"].strip() for m in _ANONYMOUS.finditer(text)])
     for match in _PHRASE.finditer(text):
         if any(a <= match.start() < b for a, b in taken):
+            continue
+        if match[0].endswith("__") and not match["target"]:  # the first `words`__ means the first __ target, and so on
+            link = next(nameless, "")
+            if link:
+                links.append(Hyperlink(match.start(), match.end(), link if not link.endswith("_") else f"label:{_key(link[:-1])}"))
             continue
         name = _key(match["words"])
         target = (match["target"] or "").strip()
@@ -56,8 +67,17 @@ def read(source: str, text: str) -> Document:
     fields = {m["name"].lower(): m["value"].strip() for m in _FIELD.finditer(text[:2000])}
     return dataclasses.replace(
         document, anchors=anchors, hyperlinks=tuple(sorted(links, key=lambda link: (link.start, link.end))), terms=tuple(_glossary(text)),
-        version=fields.get("version", ""),
+        version=fields.get("version", ""), updated=iso_date(next((fields[name] for name in ("last-updated", "updated", "revised", "date") if name in fields), "")),
     )  # fmt: skip
+
+
+def _with_rows(document: Document, rows: Sequence[tuple[int, int]]) -> Document:
+    """Table rows as blocks of their own, in place of the paragraph that they look like."""
+    if not rows:
+        return document
+    blocks = [block for block in document.blocks if not any(a < block.end and block.start < b for a, b in rows)]
+    blocks += [Block("row", start, end) for start, end in rows]
+    return dataclasses.replace(document, blocks=tuple(sorted(blocks, key=lambda block: block.start)))
 
 
 def _key(name: str) -> str:
