@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from lab import filters
 from lab.errors import UsageError, unknown
 from lab.text import digest
 
@@ -213,6 +214,13 @@ class Settings(_Flags):
         choices=("any", "all", "websearch"),
         reaches=("lexical",),
     )
+    codes: str = _flag(
+        "on",
+        "bm25 also looks for codes, section numbers, numbers and parts of compounds as such: PRV-2041 = PRV 2041, 4.2 → 4.2.1, inlet/outlet",
+        off="off",
+        choices=("off", "on"),
+        reaches=("lexical",),
+    )
     candidates: int = _flag(
         100, "rows (with dedup: exact classes) an arm contributes", low=1, high=10_000, unit="passages", reaches=("dense", "lexical")
     )
@@ -269,10 +277,17 @@ class Settings(_Flags):
         source="Carbonell & Goldstein 1998",
     )
     mmr_pool: int = _flag(50, "how many passages MMR reorders", low=1, high=1000, unit="passages", reaches=("mmr",))
+    filters: str = _flag(
+        "none",
+        "what a document must be: conditions on its metadata, as in year>=2020, status=final|draft, source=standards/*",
+        off="none",
+        reaches=("dense", "lexical", "fuse", "dedup", "links"),
+    )
     k: int = _flag(10, "how many results are returned", low=1, high=1000, unit="passages", reaches=("cut",))
 
     def __post_init__(self) -> None:
         _check(self)
+        filters.parse(self.filters)
         if self.dense_arm == "none" and self.lexical_arm == "none":
             raise UsageError("no arm is left to search with: set --dense or --lexical to something else than none (and its weight above 0).")
 
@@ -372,7 +387,7 @@ NAMED: dict[str, dict[str, Value]] = {
     "lexical-only": {"dense": "none"},
     "classic": {
         "query_mode": "websearch", "lexical": "ts_rank_cd", "rrf_k": 60, "ef_search": 1000, "authority_weight": 0.0, "dedup": "off",
-        "cites": "off", "defines": "off", "reranker": "none", "mmr_lambda": 1.0,
+        "codes": "off", "cites": "off", "defines": "off", "reranker": "none", "mmr_lambda": 1.0,
     },
     "deep": {"candidates": 50, "rerank_depth": 50, "reranker": "maxsim", "mmr_pool": 10, "mmr_lambda": 0.7, "k": 5},
 }  # fmt: skip

@@ -59,6 +59,7 @@ create table :"schema".chunks (
     -- the BM25 index, and a character can take 14 bytes there (four as such, in a compound and in its parts, and a position).
     body      text not null check (length(body) <= 60000),
     class_id  bytea not null,               -- exact twins share it
+    codes     text[] not null default '{}', -- side tokens of the body: codes, section numbers, parts of compounds (lab/codes.py)
     embedding halfvec(:dim),                -- null: the model maps this text to zero, so it is found by words only
     tsv       tsvector generated always as (to_tsvector(:'language'::regconfig, body)) stored,
     unique (source, n)

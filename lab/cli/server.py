@@ -49,7 +49,8 @@ def status(*, json: Json = False) -> int:
     }
     if answer["running"]:
         with connect() as store:
-            answer |= {"postgres": store.server_version, "extensions": dict(store.extensions), "space": usage(store)}
+            used = usage(store) if store.tenant is None else {}
+            answer |= {"tenant": store.tenant, "postgres": store.server_version, "extensions": dict(store.extensions), "space": used}
             answer["collections"] = {
                 c.name: {"files": s.files, "chunks": s.chunks, "bytes": s.bytes}
                 for c in collections.all_collections(store)
@@ -67,7 +68,10 @@ def status(*, json: Json = False) -> int:
         line(f"postgres  {answer['postgres']}, " + ", ".join(f"{k} {v}" for k, v in dict(answer["extensions"]).items()))  # type: ignore[call-overload]
         space = answer["space"]
         assert isinstance(space, dict)
-        line("space     " + ", ".join(f"{name} {size(count)}" for name, count in space.items()))
+        if answer["tenant"]:
+            line(f"tenant    {answer['tenant']}: this login reads its own documents and the shared ones")
+        if answer["space"]:
+            line("space     " + ", ".join(f"{name} {size(count)}" for name, count in space.items()))
         found = answer["collections"]
         assert isinstance(found, dict)
         rows = [(name, str(c["files"]), str(c["chunks"]), size(c["bytes"])) for name, c in found.items()]

@@ -67,6 +67,6 @@ def remove(tenant: str) -> int:
     from lab.store.connect import connect
 
     with connect() as store:
-        role = tenants.remove(store, tenant)
-    line(f"{role} is no tenant's login any more")
+        role, left = tenants.remove(store, tenant)
+    line(f"{role} is no tenant's login any more" + (f"; the role is still there: {left}" if left else ""))
     return 0

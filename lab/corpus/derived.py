@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lab.codes import VERSION
 from lab.corpus import linking
 from lab.store import collections, documents
 from lab.store.collections import Collection
@@ -27,5 +28,7 @@ def relink(store: Store, collection: Collection) -> dict[str, int]:
 
 
 def reindex(store: Store, collection: Collection) -> None:
-    """Rebuilds every derived index of a collection."""
+    """Rebuilds every derived index of a collection, and the side tokens where another version of the lab made them."""
+    if collection.codes != VERSION:
+        documents.recode(store, collection)
     collections.build_indexes(store, collection)

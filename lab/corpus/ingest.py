@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lab.codes import VERSION
 from lab.corpus import authority, chunking, metadata, near, reading, sources
 from lab.corpus.derived import relink
 from lab.corpus.outcome import IngestReport
@@ -337,6 +338,7 @@ def _store(work: _Work, window: Sequence[documents.Load], bar: Progress, *, toge
         work.collection = collections.create(
             work.store, work.name, work.settings, embedder=work.model.name, model_digest=work.model.digest, dim=work.model.dim, language=work.language
         )
+        collections.set_codes(work.store, work.collection, VERSION)
     if work.tenant is not None and not work.guarded:
         tenants.enable(work.store, work.collection, work.tenant)
         work.guarded = True
@@ -418,8 +420,9 @@ def _finish(work: _Work, missing: Sequence[str], start: float) -> IngestReport:
     now = collections.get(work.store, collection.name)  # what an interrupted call left undone counts too
     if not now.link_digest:
         relink(work.store, collection)
-    expected = {"chunks_tsv"} | ({"chunks_hnsw"} if collection.dim is not None else set()) | ({"chunks_bm25"} if work.store.bm25 else set())
-    if set(collections.indexes(work.store, collection)) != expected:
+    if now.codes != VERSION:
+        documents.recode(work.store, collection)
+    if not set(collections.indexes(work.store, collection)) >= collections.expected_indexes(work.store, collection):
         say(f"building the indexes of {collection.name} …")
         collections.build_indexes(work.store, collection)
     elif work.changed or now.stale_rows > 0:

@@ -42,6 +42,7 @@ class Places:
     labels: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  # names that hold in the whole collection (reST) → places
     urls: dict[str, str] = field(default_factory=dict)  # URL → source
     paths: dict[str, list[str]] = field(default_factory=dict)  # source without its ending → sources
+    titles: dict[str, list[str]] = field(default_factory=dict)  # title in lower case → sources
     taken: dict[str, dict[str, set[str]]] = field(default_factory=dict)  # kind → source, or its folder and / → the numbers it has
     works: dict[tuple[str, str, str], bool] = field(default_factory=dict)
 
@@ -90,6 +91,8 @@ def places(documents: Iterable[Linkable], spots: Mapping[str, Sequence[Spot]]) -
                     found.labels.setdefault(name, []).append((document.source, offset))
         if document.source_url:
             found.urls.setdefault(urldefrag(document.source_url).url.rstrip("/"), document.source)
+        if " " in document.title.strip():  # one word is too little to know a document by
+            found.titles.setdefault(" ".join(document.title.lower().split()), []).append(document.source)
         found.paths.setdefault(stem(bare(document.source, document.tenant)), []).append(document.source)
     return found
 
@@ -134,7 +137,7 @@ def _citations(document: Linkable, chunks: Sequence[Spot], spots: Mapping[str, S
     external: list[Mention] = []
     found = find_citations(document.text, external)
     for mention in [*found, *external]:
-        named = _of_linked(mention, document.text, linked)
+        named = _of_linked(mention, document.text, linked) or _of_titled(mention, document, known)
         if any(a < mention.end and mention.start < b for a, b in taken) or (named is None and mention in external):
             continue
         here = chunk_at(chunks, mention.start, mention.end)
@@ -143,7 +146,7 @@ def _citations(document: Linkable, chunks: Sequence[Spot], spots: Mapping[str, S
             out.unresolved += 1
         elif here is not None and here.key != there.key:
             yield LinkRow("cites", here.key, None, there.key, mention.start, mention.end, mention.label, document.tenant)
-    out.external += sum(_of_linked(mention, document.text, linked) is None for mention in external)
+    out.external += sum((_of_linked(mention, document.text, linked) or _of_titled(mention, document, known)) is None for mention in external)
 
 
 def _of_linked(mention: Mention, text: str, linked: Mapping[int, str]) -> str | None:
@@ -168,6 +171,20 @@ def _definitions(document: Linkable, chunks: Sequence[Spot]) -> Iterator[LinkRow
         here = chunk_at(chunks, definition.start, definition.end)
         if here is not None:
             yield LinkRow("defines", None, key, here.key, definition.start, definition.end, definition.term, document.tenant)
+
+
+def _of_titled(mention: Mention, document: Linkable, known: Places) -> str | None:
+    """The document whose title stands right behind a mention: "section 1 of the Omega Handbook"."""
+    match = _OF.match(document.text, mention.end)
+    if match is None:
+        return None
+    words = re.split(r"\s+", document.text[match.end() : match.end() + 160].lower())
+    for many in range(min(len(words), 14), 1, -1):
+        sources = known.titles.get(" ".join(words[:many]).rstrip(".,;:)\"'”’*_"), [])
+        others = [source for source in sources if source != document.source]
+        if len(others) == 1:
+            return others[0]
+    return None
 
 
 def _inside(mention: Mention, source: str, known: Places) -> Spot | None:

@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from lab import filters
 from lab.models.rerankers import Reranker
 from lab.records import Hit
 from lab.settings import Settings
 from lab.store import arms
+from lab.store.arms import Restriction
 from lab.store.collections import Collection
 from lab.store.connect import Store
 
@@ -30,12 +32,22 @@ class Corpus:
     chunks: int
     without_vector: int
     indexes: frozenset[str] | None = None  # valid derived indexes; None: not looked at
+    restrictions: dict[str, Restriction] = field(default_factory=dict, compare=False)
     twins: dict[bytes, list[Hit]] = field(default_factory=dict, compare=False)
     terms: dict[str, list[tuple[str, str, Hit]]] = field(default_factory=dict, compare=False)
 
     def lacks(self, index: str) -> bool:
         """Whether a derived index is missing or invalid, so that search must go another way."""
         return self.indexes is not None and index not in self.indexes
+
+    def restriction(self, text: str) -> Restriction | None:
+        """The passages that pass some filters, None where there are none."""
+        conditions = filters.parse(text)
+        if not conditions:
+            return None
+        if text not in self.restrictions:
+            self.restrictions[text] = arms.passing(self.store, self.collection, [condition.path for condition in conditions])
+        return self.restrictions[text]
 
     def members(self, classes: Sequence[bytes]) -> dict[bytes, list[Hit]]:
         """The members of those classes, the copy that speaks for each first."""
@@ -100,5 +112,10 @@ class Context:
     reranker: Reranker | None = None
     members: Mapping[bytes, list[Hit]] = field(default_factory=dict)  # classes with more than one member, their speaker first
     similarities: Mapping[int, float] = field(default_factory=dict)  # cosines of the dense arm by chunk key
+    allowed: frozenset[int] | None = None  # keys of the passages that pass the filters; None: no filter
     arm_weight: float = 0.0  # Σ of the weights of the arms that are on and did not abstain
     notes: list[str] = field(default_factory=list)
+
+    def passes(self, hit: Hit) -> bool:
+        """Whether a passage that no arm brought may enter."""
+        return self.allowed is None or hit.key in self.allowed

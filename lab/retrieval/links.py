@@ -37,7 +37,7 @@ def links(context: Context, candidates: list[Candidate]) -> list[Candidate]:
 def _definitions(context: Context, candidates: list[Candidate]) -> list[_Wanted]:
     """Definitions of the question's own terms, then (`always`) of terms that the top hits use."""
     s, lookups = context.settings, context.lookups
-    rows = lookups.defined(candidate_terms(context.question))
+    rows = [row for row in lookups.defined(candidate_terms(context.question)) if context.passes(row[2])]
     named = {term for term, _, _ in rows}
     own = asks_for_meaning(context.question, list(dict.fromkeys(term for term, _, _ in rows)))
     wanted = []
@@ -52,7 +52,7 @@ def _definitions(context: Context, candidates: list[Candidate]) -> list[_Wanted]
     for index, parent in enumerate(parents):
         used = candidate_terms(texts[parent.key])
         for term, label, hit in lookups.defined(used):
-            if hit.key == parent.key:
+            if hit.key == parent.key or not context.passes(hit):
                 continue
             if term not in hubs and term in named:
                 hubs[term] = False  # a term that the question names is exempt
@@ -72,6 +72,8 @@ def _citations(context: Context, candidates: list[Candidate]) -> list[_Wanted]:
     rows = context.lookups.cited([c.key for c in parents])
     wanted = []
     for parent, hit, citing in rows:
+        if not context.passes(hit):
+            continue
         if citing > s.link_hub_max:
             context.notes.append(f"{hit.chunk_id} was not added: {citing} passages cite it, more than {s.link_hub_max}")
         else:
@@ -114,5 +116,5 @@ def _speaker(context: Context, hit: Hit) -> tuple[Hit, tuple[int, ...]]:
     """The copy that speaks for a linked passage, as dedup chooses it, and the keys of the others."""
     if context.settings.dedup == "off" or not hit.has_twins:
         return hit, ()
-    members = context.corpus.members([hit.class_id]).get(hit.class_id, [hit])
+    members = [m for m in context.corpus.members([hit.class_id]).get(hit.class_id, [hit]) if context.passes(m)]
     return members[0], tuple(m.key for m in members[1:])

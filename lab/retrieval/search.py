@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lab import filters
 from lab.corpus import vectors
 from lab.errors import LabError, UsageError
 from lab.models.embedders import embedder
@@ -19,8 +20,9 @@ from lab.retrieval.fuse import fuse
 from lab.retrieval.stages import STAGES, Stage
 from lab.settings import Settings, named
 from lab.store import arms as queries
-from lab.store import collections, documents
+from lab.store import collections, documents, written
 from lab.store.connect import Store, connect
+from lab.store.lexical import lexical
 
 ARMS = ("dense", "lexical")  # in the order in which their shares of a fused score are added
 
@@ -52,9 +54,6 @@ def search(
 def open_corpus(store: Store, name: str) -> Corpus:
     """The collection with what search looks up once."""
     collection = collections.get(store, name)
-    if store.tenant is not None:  # what it may read is counted, not what all have
-        counts = documents.counts(store, collection)
-        return Corpus(store, collection, counts["chunks"], counts["without_vector"])
     if collection.chunks == 0:  # nothing was finished: an ingest goes on, or was stopped
         counts = documents.counts(store, collection)
         return Corpus(store, collection, counts["chunks"], counts["without_vector"])
@@ -73,8 +72,6 @@ def check_runnable(corpus: Corpus, settings: Settings) -> None:
             raise UsageError(f"--mmr-lambda below 1 compares vectors, but {name!r} was ingested with --embedder none: ingest with minilm.")
         if settings.reranker == "maxsim":
             raise UsageError(f"--reranker maxsim compares token vectors, but {name!r} was ingested with --embedder none: ingest with minilm.")
-    if settings.lexical_arm == "bm25" and not corpus.store.bm25 and corpus.store.tenant is None:
-        raise UsageError("this server has no pg_textsearch, which --lexical bm25 needs: use --lexical ts_rank, or the embedded server.")
 
 
 def question_vectors(corpus: Corpus, questions: Sequence[str]) -> list[np.ndarray | None]:
@@ -96,14 +93,14 @@ def fetch_arm(corpus: Corpus, question: str, settings: Settings, vector: np.ndar
         return queries.dense(
             corpus.store, corpus.collection, vector,
             engine=settings.dense_arm, ef_search=settings.ef_search, candidates=settings.candidates, by_class=by_class, chunks=corpus.chunks,
-            lacks_index=corpus.lacks("chunks_hnsw"),
+            lacks=corpus.lacks, restriction=corpus.restriction(settings.filters),
         )  # fmt: skip
     if settings.lexical_arm == "none":
         return None
-    return queries.lexical(
+    return lexical(
         corpus.store, corpus.collection, question,
         ranker=settings.lexical_arm, mode=settings.query_mode, candidates=settings.candidates, by_class=by_class,
-        lacks_index=corpus.lacks("chunks_bm25"),
+        chunks=corpus.chunks, codes=settings.codes == "on", lacks=corpus.lacks, restriction=corpus.restriction(settings.filters),
     )  # fmt: skip
 
 
@@ -143,7 +140,13 @@ class Shared:
         """Members of the fetched classes that have copies, speaker first; nothing with dedup off."""
         if settings.dedup == "off":
             return {}
-        return self.corpus.members([hit.class_id for arm in arms.values() for hit in arm.hits if hit.has_twins])
+        found = self.corpus.members([hit.class_id for arm in arms.values() for hit in arm.hits if hit.has_twins])
+        allowed = self.corpus.restriction(settings.filters)
+        if allowed is None:
+            return found
+        # A copy that does not pass the filters neither speaks for its class nor is listed with it.
+        passing = {name: [hit for hit in members if hit.key in allowed.keys] for name, members in found.items()}
+        return {name: members for name, members in passing.items() if len(members) > 1}
 
 
 def rank(shared: Shared, settings: Settings, *, texts: bool = True) -> SearchResult:
@@ -162,6 +165,7 @@ def rank(shared: Shared, settings: Settings, *, texts: bool = True) -> SearchRes
         reranker(corpus, settings),
         members,
         {hit.key: hit.score for hit in arms["dense"].hits} if "dense" in arms else {},
+        allowed.keys if (allowed := corpus.restriction(settings.filters)) is not None else None,
         sum(weights[name] for name, arm in arms.items() if arm.stopped != "abstained"),
     )
     context.notes += [arm.fallback for arm in arms.values() if arm.fallback]
@@ -183,7 +187,7 @@ def rank(shared: Shared, settings: Settings, *, texts: bool = True) -> SearchRes
         lists.append((name, made))
     final = lists[-1][1]
     results = _results(corpus, final, members, texts)
-    return SearchResult(question, results, _diagnose(corpus, arms, lists), _ledger(arms, lists, context.notes, seconds), arms)
+    return SearchResult(question, results, _diagnose(corpus, settings, arms, lists), _ledger(arms, lists, context.notes, seconds), arms)
 
 
 def _apply(stage: Stage, context: Context, lists: Sequence[tuple[str, list[Candidate]]]) -> list[Candidate]:
@@ -240,12 +244,18 @@ def _ledger(arms: Mapping[str, ArmList], lists: Sequence[tuple[str, list[Candida
     return Ledger(columns, hits, ranks, tuple(notes), dict(seconds))
 
 
-def _diagnose(corpus: Corpus, arms: Mapping[str, ArmList], lists: Sequence[tuple[str, list[Candidate]]]) -> Diagnostic | None:
+def _diagnose(corpus: Corpus, settings: Settings, arms: Mapping[str, ArmList], lists: Sequence[tuple[str, list[Candidate]]]) -> Diagnostic | None:
     """Which step emptied the list, when it is empty; else which arm had to go another way than asked for."""
     if lists[-1][1]:
         return next((Diagnostic(name, arm.fallback) for name, arm in arms.items() if arm.fallback), None)
     if corpus.chunks == 0:
         return Diagnostic("collection", f"the collection {corpus.collection.name!r} holds no passage: ingest something into it.")
+    restriction = corpus.restriction(settings.filters)
+    if restriction is not None and not restriction.keys:
+        return Diagnostic(
+            "filters",
+            f"no passage of {corpus.collection.name!r} passes the filter {settings.filters}: see `lab collections {corpus.collection.name} --json` for what is known of each file.",
+        )
     if all(not arm.hits for arm in arms.values()):
         said = [f"{name}: {arm.abstained or 'no passage matched'}" for name, arm in sorted(arms.items())]
         return Diagnostic("arms", "no arm found anything (" + "; ".join(said) + ").")
@@ -256,8 +266,5 @@ def _diagnose(corpus: Corpus, arms: Mapping[str, ArmList], lists: Sequence[tuple
 def statements(corpus: Corpus, question: str, settings: Settings) -> str:
     """The SQL of the arms with all values written out, runnable in psql."""
     vector = question_vectors(corpus, [question])[0] if settings.dense_arm != "none" else None
-    return queries.statements(
-        corpus.store, corpus.collection, question, vector,
-        engine=settings.dense_arm, chunks=corpus.chunks, ef_search=settings.ef_search, ranker=settings.lexical_arm, mode=settings.query_mode,
-        candidates=settings.candidates,
-    )  # fmt: skip
+    paths = [condition.path for condition in filters.parse(settings.filters)]
+    return written.statements(corpus.store, corpus.collection, question, vector, settings, chunks=corpus.chunks, paths=paths, lacks=corpus.lacks)

@@ -1,26 +1,24 @@
-"""The two arms as queries: rows best first, ties broken by (source, n), and enough of them."""
+"""What arms share: rows best first, ties broken by (source, n), enough of them, within the filters. The dense arm; what the stages ask for."""
 
 from __future__ import annotations
 
 import datetime as dt
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import psycopg
 from pgvector import HalfVector
 
-from lab.errors import ServerError
 from lab.records import ArmList, Hit
 from lab.store.collections import Collection, statement
 from lab.store.connect import Connection, Store
-from lab.store.queries import call_with, ddl, query
 
 EXACT_BELOW = 2_000  # chunks; below, comparing all vectors is both right and fast
 _CAP = 20  # an arm asks for at most this many times `candidates` rows
-Fetch = Callable[[int], list[Hit]]
+Fetch = Callable[[int], tuple[list[Hit], bool]]  # rows wanted → (rows, whether there are no more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,71 +44,66 @@ def sanitise(question: str) -> str:
     return question[:100_000].replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
 
 
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """The passages that pass the filters. `sparse`: so few that each of them is looked at; else an index is searched further."""
+
+    keys: frozenset[int]
+
+    @property
+    def sparse(self) -> bool:
+        return len(self.keys) <= EXACT_BELOW
+
+    @property
+    def listed(self) -> list[int]:
+        return sorted(self.keys)
+
+
 def dense(
     store: Store, collection: Collection, vector: np.ndarray | None, *, engine: str, ef_search: int, candidates: int, by_class: bool, chunks: int,
-    lacks_index: bool = False,
+    lacks: Callable[[str], bool] = lambda index: False, restriction: Restriction | None = None,
 ) -> ArmList:  # fmt: skip
-    """The dense arm. `engine` is hnsw or exact; hnsw runs exact at ≤ 2,000 chunks, and where its index is missing. A question without a vector abstains."""
+    """The dense arm. `engine` is hnsw or exact; hnsw runs exact at ≤ 2,000 chunks (or ≤ 2,000 that pass the filters), and where its index is missing.
+
+    A question without a vector abstains. Where the index search ends before `candidates` passages passed the filters, those that pass are compared exactly.
+    """
     if vector is None:
         return ArmList("dense", engine, (), (), candidates, 0, "abstained", "the question's vector is zero")
-    wanted = _dense_engine(store, engine, chunks)
-    fallback = _without("HNSW", collection, "all vectors were compared") if wanted == "hnsw" and lacks_index else None
-    used = "exact" if fallback else wanted
-    rows = statement(store, collection, f"dense_{used}")
+    wanted = dense_engine(engine, chunks)
+    fallback = without("HNSW", collection, "all vectors were compared") if wanted == "hnsw" and lacks("chunks_hnsw") else None
+    used = "exact" if fallback or (restriction is not None and restriction.sparse) else wanted
     value = HalfVector(vector)
     settings = {"hnsw.ef_search": str(ef_search), "hnsw.iterative_scan": "strict_order"} if used == "hnsw" else {}
     start = time.perf_counter()
     with store.pipelined() as connection:
-        server = _set(connection, settings)
+        server = set_here(connection, settings)
 
-        def fetch(limit: int) -> list[Hit]:
-            return _hits(connection.execute(rows, {"vector": value, "limit": limit}))
+        def fetch(limit: int) -> tuple[list[Hit], bool]:
+            if restriction is not None and used == "exact":
+                rows = statement(collection, "dense_exact_of")
+                hits = hits_of(connection.execute(rows, {"vector": value, "limit": limit, "keys": restriction.listed}))
+                return hits, len(hits) < limit
+            hits = hits_of(connection.execute(statement(collection, f"dense_{used}"), {"vector": value, "limit": limit}))
+            return [hit for hit in hits if restriction is None or hit.key in restriction.keys], len(hits) < limit
 
-        return _enough("dense", used, fetch, candidates, by_class, server, start, fallback)
-
-
-def lexical(
-    store: Store, collection: Collection, question: str, *, ranker: str, mode: str, candidates: int, by_class: bool, lacks_index: bool = False
-) -> ArmList:
-    """The lexical arm. A question of stop words only abstains. Where the BM25 index is missing, and for a tenant, the same formula runs in plain SQL."""
-    text = sanitise(question)
-    start = time.perf_counter()
-    own = store.tenant is not None and ranker == "bm25"
-    fallback = _without("BM25", collection, "the scores were computed from the rows") if ranker == "bm25" and lacks_index and not own else None
-    plain = own or fallback is not None
-    from_index = ranker == "bm25" and mode == "any" and not plain
-    name = "lexical_bm25_plain" if plain else "lexical_bm25" if from_index else "lexical_bm25_filtered" if ranker == "bm25" else f"lexical_{ranker}"
-    rows = statement(store, collection, name)
-    # Where the planner scans a small table instead of the index, the extension has no score to give, only that of its last search.
-    settings = {"enable_seqscan": "off", "enable_sort": "off"} if from_index else {}
-    with store.pipelined() as connection:
-        server = _set(connection, settings)
-        row = connection.execute(query("search/tsquery"), {"language": collection.language, "question": text, "mode": mode}).fetchone()
-        tsquery = str(row[0]) if row and row[0] else ""
-        if not tsquery:
-            why = "the question holds no word that the index knows, only stop words or signs"
-            return ArmList("lexical", ranker, (), (), candidates, 0, "abstained", why, seconds=time.perf_counter() - start)
-        parameters: dict[str, Any] = {"question": text, "index": collection.bm25_index, "tsquery": tsquery, "language": collection.language}
-
-        def fetch(limit: int) -> list[Hit]:
-            try:
-                return tied(_hits(connection.execute(rows, {**parameters, "limit": limit})))
-            except psycopg.errors.UndefinedObject:
-                raise ServerError(f"collection {collection.name!r} has no BM25 index yet, or no more: run `lab index {collection.name}`.") from None
-
-        return _enough("lexical", "bm25_plain" if plain else ranker, fetch, candidates, by_class, server, start, fallback)
+        share = 1.0 if restriction is None or used == "exact" else len(restriction.keys) / max(chunks, 1)
+        found = enough("dense", used, fetch, candidates, by_class, server, start, fallback, share=share)
+        if restriction is not None and used == "hnsw" and found.stopped != "enough":
+            used = "exact"
+            found = enough("dense", used, fetch, candidates, by_class, server, start, fallback)
+        return found
 
 
-def _dense_engine(store: Store, engine: str, chunks: int) -> str:
-    """Exact is right and fast on few rows. A tenant's rows are always compared exactly: what an index shared with others skips on the way tells of theirs."""
-    return "exact" if engine == "exact" or chunks <= EXACT_BELOW or store.tenant is not None else "hnsw"
+def dense_engine(engine: str, chunks: int) -> str:
+    """Exact is right and fast on few rows."""
+    return "exact" if engine == "exact" or chunks <= EXACT_BELOW else "hnsw"
 
 
-def _without(index: str, collection: Collection, instead: str) -> str:
+def without(index: str, collection: Collection, instead: str) -> str:
     return f"the {index} index of {collection.name} is missing or invalid, so {instead}: run `lab index {collection.name}`"
 
 
-def _set(connection: Connection, settings: dict[str, str]) -> Callable[[], dict[str, str]]:
+def set_here(connection: Connection, settings: dict[str, str]) -> Callable[[], dict[str, str]]:
     """Sets parameters for this transaction only; what is returned reads them back from it: outside of a transaction they would silently stay as they were.
 
     Sent at once with what follows; the answer is looked at afterwards.
@@ -123,7 +116,7 @@ def _set(connection: Connection, settings: dict[str, str]) -> Callable[[], dict[
     return lambda: {str(name): str(value) for name, value in read}
 
 
-def _hits(rows: Iterable[Sequence[Any]]) -> list[Hit]:
+def hits_of(rows: Iterable[Sequence[Any]]) -> list[Hit]:
     return [Hit(key, source, n, start, end, bytes(cls), tier, float(score), twins) for key, source, n, start, end, cls, tier, score, twins in rows]
 
 
@@ -146,7 +139,7 @@ def tied(hits: Sequence[Hit], tolerance: float = 2e-6) -> list[Hit]:
     ]
 
 
-def _enough(
+def enough(
     arm: str,
     engine: str,
     fetch: Fetch,
@@ -155,27 +148,31 @@ def _enough(
     server: Callable[[], dict[str, str]],
     start: float,
     fallback: str | None = None,
+    share: float = 1.0,
 ) -> ArmList:
     """Asks for more rows until `candidates` classes are there and no tie is cut, the arm is exhausted, or the cap is reached.
 
+    `share` is the part of the rows that pass the filters: so many more are asked for.
+
     Where the last row wanted ties with rows beyond the limit, which of them comes is an accident of the index: so the whole tie group is fetched.
     """
-    limit = candidates + 16
+    limit = math.ceil((candidates + 16) / share)
+    most = math.ceil((_CAP * candidates + 16) / share)
     stopped: Literal["enough", "exhausted", "limit"]
     while True:
-        hits = fetch(limit)
+        hits, exhausted = fetch(limit)
         ranks = _ranks(hits, by_class)
         last = next((i for i, rank in enumerate(ranks) if rank == candidates), None)
-        if len(hits) < limit:
+        if exhausted:
             stopped = "exhausted"
             break
         if last is not None and hits[-1].score != hits[last].score:
             stopped = "enough"
             break
-        if limit >= _CAP * candidates + 16:
+        if limit >= most:
             stopped = "limit"
             break
-        limit = min(limit * 2, _CAP * candidates + 16)
+        limit = min(limit * 2, most)
     if last is not None:
         hits = [hit for hit, rank in zip(hits, ranks, strict=True) if rank <= candidates]
         ranks = [rank for rank in ranks if rank <= candidates]
@@ -200,7 +197,7 @@ def classes(store: Store, collection: Collection, ids: Sequence[bytes]) -> dict[
     """The members of those classes that have more than one, the copy that speaks for the class first."""
     found: dict[bytes, list[Hit]] = {}
     if ids:
-        for hit in _hits(store.rows(statement(store, collection, "classes"), {"classes": list(ids)})):
+        for hit in hits_of(store.rows(statement(collection, "classes"), {"classes": list(ids)})):
             found.setdefault(hit.class_id, []).append(hit)
     return found
 
@@ -209,7 +206,7 @@ def texts(store: Store, collection: Collection, keys: Sequence[int]) -> dict[int
     """Key → the passage."""
     if not keys:
         return {}
-    rows = store.rows(statement(store, collection, "texts"), {"keys": list(keys)})
+    rows = store.rows(statement(collection, "texts"), {"keys": list(keys)})
     return {int(row[0]): Passage(*row[1:]) for row in rows}
 
 
@@ -217,7 +214,7 @@ def vectors(store: Store, collection: Collection, keys: Sequence[int]) -> dict[i
     """Key → float32 vector `(dim,)`; keys without a vector are absent."""
     if not keys:
         return {}
-    rows = store.rows(statement(store, collection, "vectors"), {"keys": list(keys)})
+    rows = store.rows(statement(collection, "vectors"), {"keys": list(keys)})
     return {int(key): np.asarray(vector.to_numpy(), dtype=np.float32) for key, vector in rows}
 
 
@@ -225,53 +222,24 @@ def defined(store: Store, collection: Collection, terms: Sequence[str]) -> list[
     """(term, term as written, passage that defines it)."""
     if not terms:
         return []
-    rows = store.rows(statement(store, collection, "defined"), {"terms": list(terms)})
-    return [(str(row[0]), str(row[1]), hit) for row, hit in zip(rows, _hits(row[2:] for row in rows), strict=True)]
+    rows = store.rows(statement(collection, "defined"), {"terms": list(terms)})
+    return [(str(row[0]), str(row[1]), hit) for row, hit in zip(rows, hits_of(row[2:] for row in rows), strict=True)]
 
 
 def cited(store: Store, collection: Collection, parents: Sequence[int]) -> list[tuple[int, Hit, int]]:
     """(key of the citing chunk, cited passage, number of chunks that cite it), in the order of `parents`, then of the text."""
     if not parents:
         return []
-    rows = store.rows(statement(store, collection, "cited"), {"parents": list(parents)})
-    return [(int(row[0]), hit, int(row[10])) for row, hit in zip(rows, _hits(row[1:10] for row in rows), strict=True)]
+    rows = store.rows(statement(collection, "cited"), {"parents": list(parents)})
+    return [(int(row[0]), hit, int(row[10])) for row, hit in zip(rows, hits_of(row[1:10] for row in rows), strict=True)]
 
 
 def term_users(store: Store, collection: Collection, term: str, cap: int) -> int:
     """How many chunks use `term`, counted up to `cap`."""
-    rows = store.rows(statement(store, collection, "term_users"), {"language": collection.language, "term": term, "cap": cap})
+    rows = store.rows(statement(collection, "term_users"), {"language": collection.language, "term": term, "cap": cap})
     return int(rows[0][0])
 
 
-def statements(
-    store: Store, collection: Collection, question: str, vector: np.ndarray | None, *, engine: str, chunks: int, ef_search: int, ranker: str, mode: str,
-    candidates: int,
-) -> str:  # fmt: skip
-    """What the arms send, with all values written out: runnable in psql as it stands. The fusion is not SQL."""
-    parts = []
-    if engine != "none" and vector is not None:
-        used = _dense_engine(store, engine, chunks)
-        literal = "[" + ",".join(f"{float(x):.7g}" for x in vector) + "]"
-        text = _written(store, collection, f"dense_{used}", {"vector": literal, "limit": candidates})
-        if used == "hnsw":
-            text = f"begin;\nset local hnsw.ef_search = {ef_search};\nset local hnsw.iterative_scan = strict_order;\n{text}\ncommit;"
-        parts.append(text)
-    if ranker != "none":
-        text = sanitise(question)
-        row = store.rows(query("search/tsquery"), {"language": collection.language, "question": text, "mode": mode})
-        tsquery = str(row[0][0] or "")
-        values = {"question": text, "index": collection.bm25_index, "tsquery": tsquery, "limit": candidates, "language": collection.language}
-        if ranker == "bm25" and store.tenant is not None:
-            parts.append(_written(store, collection, "lexical_bm25_plain", values))
-        elif ranker == "bm25" and mode == "any":
-            settings = "set local enable_seqscan = off;\nset local enable_sort = off;"
-            parts.append(f"begin;\n{settings}\n{_written(store, collection, 'lexical_bm25', values)}\ncommit;")
-        else:
-            parts.append(_written(store, collection, "lexical_bm25_filtered" if ranker == "bm25" else f"lexical_{ranker}", values))
-    return "\n\n".join(part.strip() for part in parts)
-
-
-def _written(store: Store, collection: Collection, name: str, values: dict[str, object]) -> str:
-    if store.tenant is not None:
-        return call_with(f"search/{name}", collection.functions, values).as_string() + ";"
-    return ddl(f"search/{name}", {"schema": collection.schema}, values).as_string()
+def passing(store: Store, collection: Collection, paths: Sequence[str]) -> Restriction:
+    """The passages whose document meets every condition."""
+    return Restriction(frozenset(int(row[0]) for row in store.rows(statement(collection, "filtered"), {"paths": list(paths)})))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,11 +16,11 @@ from psycopg.types.json import Jsonb
 from lab.errors import UsageError, unknown
 from lab.progress import say
 from lab.settings import IngestSettings
-from lab.store.connect import Store
-from lab.store.queries import call, ddl, query
+from lab.store.connect import Connection, Store
+from lab.store.queries import ddl, query
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-INDEXES = ("chunks_hnsw", "chunks_bm25", "chunks_tsv")
+INDEXES = ("chunks_hnsw", "chunks_bm25", "chunks_tsv", "chunks_codes", "postings_pkey")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +42,12 @@ class Collection:
     without_vector: int
     stale_rows: int
     link_counts: Mapping[str, int]
+    codes: str
+    tenant: str | None = None  # whose copy this is; None: the whole
 
     @property
     def schema(self) -> str:
-        return f"kb_{self.name}"
-
-    @property
-    def functions(self) -> str:
-        """The schema of the functions through which tenants search; there once a document of a tenant was stored."""
-        return f"kbt_{self.name}"
+        return f"kb_{self.name}" if self.tenant is None else copy_schema(self.name, self.tenant)
 
     @property
     def bm25_index(self) -> str:
@@ -67,16 +65,21 @@ def check_name(name: str) -> str:
     return name
 
 
-_COLUMNS = "name, ingest, embedder, model_digest, dim, language, authority, corpus_digest, link_digest, indexed_at, index_build, chunks, without_vector, stale_rows, link_counts"
+def copy_schema(name: str, tenant: str) -> str:
+    """The schema of what one tenant reads of a collection. It tells neither name: every login can list schemas."""
+    return f"kbt_{hashlib.sha256(f'{name}/{tenant}'.encode()).hexdigest()[:20]}"
 
 
-def _collection(row: tuple[Any, ...]) -> Collection:
-    return Collection(row[0], IngestSettings(**row[1]), *row[2:])
+_COLUMNS = "name, ingest, embedder, model_digest, dim, language, authority, corpus_digest, link_digest, indexed_at, index_build, chunks, without_vector, stale_rows, link_counts, codes"
+
+
+def _collection(store: Store, row: tuple[Any, ...]) -> Collection:
+    return Collection(row[0], IngestSettings(**row[1]), *(*row[2:], store.tenant))
 
 
 def find(store: Store, name: str) -> Collection | None:
     rows = store.rows(f"select {_COLUMNS} from {_listed(store)} where name = %(name)s", {"name": name})
-    return _collection(rows[0]) if rows else None
+    return _collection(store, rows[0]) if rows else None
 
 
 def get(store: Store, name: str) -> Collection:
@@ -88,7 +91,7 @@ def get(store: Store, name: str) -> Collection:
 
 
 def all_collections(store: Store) -> list[Collection]:
-    return [_collection(row) for row in store.rows(f"select {_COLUMNS} from {_listed(store)} order by name")]
+    return [_collection(store, row) for row in store.rows(f"select {_COLUMNS} from {_listed(store)} order by name")]
 
 
 def _listed(store: Store) -> str:
@@ -130,7 +133,8 @@ def drop(store: Store, name: str) -> None:
     """Removes the collection and nothing else; runs made on it stay."""
     collection = get(store, name)
     with store.connection() as connection:
-        for schema in (collection.functions, collection.schema):
+        copies = connection.execute("select schema from lab.tenant_collections where collection = %s", [name]).fetchall()
+        for schema in (*(str(row[0]) for row in copies), collection.schema):
             connection.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(schema)))
         connection.execute("delete from lab.collections where name = %s", [name])
 
@@ -146,18 +150,14 @@ class Size:
     bytes: int
 
 
-def statement(store: Store, collection: Collection, name: str) -> sql.Composed:
-    """sql/search/<name>.sql on this collection; for a tenant the function that runs it on the rows it may read."""
-    if store.tenant is not None:
-        return call(f"search/{name}", collection.functions)
+def statement(collection: Collection, name: str) -> sql.Composed:
+    """sql/search/<name>.sql on this collection."""
     return query(f"search/{name}", schema=collection.schema)
 
 
 def size(store: Store, collection: Collection) -> Size:
-    """Counts and bytes; for a tenant of what it can read, with no bytes."""
-    files, chunks, cites, defines = store.rows(statement(store, collection, "sizes"))[0]
-    if store.tenant is not None:
-        return Size(files, chunks, cites, defines, 0)
+    """Counts and bytes."""
+    files, chunks, cites, defines = store.rows(statement(collection, "sizes"))[0]
     space = store.rows(
         "select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint from pg_class c join pg_namespace n on n.oid = c.relnamespace "
         "where n.nspname = %(schema)s and c.relkind in ('r', 'm')",
@@ -188,10 +188,37 @@ def build_indexes(store: Store, collection: Collection) -> None:
             connection.execute(ddl("index/hnsw", identifiers, {}))
         if store.bm25:
             connection.execute(ddl("index/bm25", identifiers, {"language": collection.language}))
+        if not store.bm25:
+            post(connection, collection)
         connection.execute(ddl("index/gin", identifiers, {}))
         for table in ("files", "chunks", "links"):
             connection.execute(sql.SQL("analyze {}.{}").format(sql.Identifier(collection.schema), sql.Identifier(table)))
     _indexed(store, collection)
+
+
+def expected_indexes(store: Store, collection: Collection) -> frozenset[str]:
+    """What a collection needs for every arm on this server."""
+    wanted = {"chunks_tsv", "chunks_codes", "chunks_bm25" if store.bm25 and collection.tenant is None else "postings_pkey"}
+    return frozenset(wanted | ({"chunks_hnsw"} if collection.dim is not None else set()))
+
+
+def with_postings(connection: Connection, collection: Collection) -> bool:
+    """Whether the collection has its words as rows."""
+    row = connection.execute("select to_regclass(%s) is not null", [f'"{collection.schema}".postings']).fetchone()
+    return row is not None and bool(row[0])
+
+
+def post(connection: Connection, collection: Collection) -> None:
+    """Enters the words of every passage as rows, and keeps them current from then on."""
+    identifiers = {"schema": collection.schema}
+    if not with_postings(connection, collection):
+        connection.execute(ddl("index/postings", identifiers, {}))
+    connection.execute(ddl("index/postings_fill", identifiers, {}))
+
+
+def set_codes(store: Store, collection: Collection, version: str) -> None:
+    with store.single() as connection:
+        connection.execute("update lab.collections set codes = %s where name = %s", [version, collection.name])
 
 
 def analyse(store: Store, collection: Collection, *, reindex_bm25: bool) -> None:

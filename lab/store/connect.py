@@ -143,12 +143,13 @@ def _errors() -> Iterator[None]:
         yield
     except psycopg.errors.InsufficientPrivilege as error:
         raise UsageError(
-            f"this login may not do that ({redact(str(error)).splitlines()[0]}): a tenant's login searches, all else takes the login that made the "
-            "lab's schema."
+            "this login may not do that: a tenant's login searches and lists its collections, all else takes the login that made the lab's schema."
         ) from error
     except (psycopg.OperationalError, PoolTimeout) as error:
         first = (str(error).strip().splitlines() or ["no details"])[0]
         state = getattr(error, "sqlstate", None)
+        if state == "28000" or "does not exist" in first:
+            raise ServerError(f"the database server let this login not in ({_hidden(first)}): check the user in LAB_DATABASE_URL.") from None
         if state is None or state[:2] in {"08", "57", "28", "3D"}:  # no connection, shut down, login, no such database
             raise ServerError(
                 f"the database server did not answer as expected ({_hidden(first)}): check LAB_DATABASE_URL, or run `lab status`."
@@ -196,6 +197,27 @@ def _prepare_database(connection: Connection) -> None:
     if "pg_textsearch" in have and "pg_textsearch" not in installed:
         with contextlib.suppress(psycopg.Error):
             connection.execute("create extension if not exists pg_textsearch")
+            guard_scores(connection)
+
+
+def public_scores(connection: Connection) -> list[str]:
+    """The functions by which every login can read a BM25 index, with a right to its table or without: the score of any text one likes holds the rarity of its
+    words in all passages."""
+    rows = connection.execute(
+        "select p.oid::regprocedure::text from pg_proc p join pg_depend d on d.objid = p.oid and d.deptype = 'e' join pg_extension e on e.oid = d.refobjid "
+        "where e.extname = 'pg_textsearch' and p.proname in ('to_bm25query', 'bm25_text_bm25query_score', 'bm25_text_text_score', 'bm25_force_merge', "
+        "'bm25_spill_index', 'bm25_dump_index', 'bm25_summarize_index') "
+        "and exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a where a.grantee = 0) order by 1"
+    )
+    return [str(row[0]) for row in rows]
+
+
+def guard_scores(connection: Connection) -> None:
+    """Keeps those functions for this login, as far as it may."""
+    with contextlib.suppress(psycopg.errors.InsufficientPrivilege), connection.transaction():
+        for name in public_scores(connection):
+            connection.execute(psycopg.sql.SQL("grant execute on function {} to current_user").format(psycopg.sql.SQL(name)))
+            connection.execute(psycopg.sql.SQL("revoke execute on function {} from public").format(psycopg.sql.SQL(name)))
 
 
 def _extensions(connection: Connection) -> dict[str, str]:
@@ -204,6 +226,8 @@ def _extensions(connection: Connection) -> dict[str, str]:
 
 def _migrate(connection: Connection) -> None:
     """Creates the schema, or brings an older one up; each step is one transaction, under a lock that others wait for."""
+    if schema_version(connection) == SCHEMA_VERSION:
+        return
     connection.execute("select pg_advisory_lock(%s)", [_LOCK])
     try:
         version = schema_version(connection)

@@ -12,6 +12,7 @@ from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from lab.codes import VERSION, side_tokens
 from lab.records import Chunk, Document, Hyperlink
 from lab.store import bulk, ledger
 from lab.store.collections import Collection, statement
@@ -72,7 +73,7 @@ _FILES = (
     "document_version", "last_updated", "structure", "status", "outcome",
 )  # fmt: skip
 _CHUNKS = (
-    "source", "tenant", "n", "start", "end", "text", "context", "heading", "page", "window_start", "window_end", "body", "class_id", "embedding",
+    "source", "tenant", "n", "start", "end", "text", "context", "heading", "page", "window_start", "window_end", "body", "class_id", "codes", "embedding",
 )  # fmt: skip
 
 
@@ -89,7 +90,7 @@ def _chunks(load: Load) -> Iterator[tuple[Any, ...]]:
     for chunk, body, vector in zip(load.chunks, load.bodies, load.vectors, strict=True):
         yield (
             chunk.source, load.tenant, chunk.n, chunk.start, chunk.end, chunk.text, chunk.context, list(chunk.heading), chunk.page,
-            *(chunk.window or (None, None)), body, class_id(chunk.text), None if vector is None else HalfVector(vector),
+            *(chunk.window or (None, None)), body, class_id(chunk.text), side_tokens(body), None if vector is None else HalfVector(vector),
         )  # fmt: skip
 
 
@@ -222,9 +223,22 @@ def record_counts(store: Store, collection: Collection) -> None:
         )
 
 
+def recode(store: Store, collection: Collection) -> None:
+    """Makes the side tokens of every passage anew, in one transaction."""
+    schema = sql.Identifier(collection.schema)
+    with store.connection() as connection:
+        rows = connection.execute(sql.SQL("select key, body from {}.chunks order by key").format(schema)).fetchall()
+        connection.execute("create temporary table coded (key bigint, codes text[]) on commit drop")
+        with connection.cursor() as cursor, cursor.copy("copy coded from stdin") as copy:
+            for key, text in rows:
+                copy.write_row((key, side_tokens(text)))
+        connection.execute(sql.SQL("update {}.chunks c set codes = n.codes from coded n where n.key = c.key and c.codes <> n.codes").format(schema))
+        connection.execute("update lab.collections set codes = %s where name = %s", [VERSION, collection.name])
+
+
 def counts(store: Store, collection: Collection) -> Mapping[str, Any]:
     """Rows, and rows without a vector."""
-    row = store.rows(statement(store, collection, "count"))[0]
+    row = store.rows(statement(collection, "count"))[0]
     return {"chunks": int(row[0]), "without_vector": int(row[1]) if collection.dim is not None else 0}
 
 

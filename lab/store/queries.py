@@ -54,59 +54,6 @@ def ddl(name: str, identifiers: dict[str, str], values: dict[str, object]) -> sq
     return _compose(source(name), identifiers, lambda parameter: sql.Literal(values[parameter]), placeholders=False)
 
 
-# ── queries as functions of the server ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-@functools.cache
-def signature(name: str) -> tuple[dict[str, str], str]:
-    """(parameter → type, columns given with their types) of sql/<name>.sql, as its head declares them, `schema` left out.
-
-    >>> signature("search/vectors")
-    ({'keys': 'bigint[]'}, 'key bigint, embedding halfvec')
-    """
-    declared = re.findall(r"(?m)^--   (\w+) +(.+)$", source(name))
-    parameters = {word: rest.split()[0] for word, rest in declared if word not in {"schema", "gives"}}
-    return parameters, next(rest for word, rest in declared if word == "gives")
-
-
-def function(name: str, schema: str, functions: str, path: str) -> sql.Composed:
-    """The statement that makes sql/<name>.sql a function of schema `functions`, run with the rights of its owner and with this search path."""
-    parameters, gives = signature(name)
-    places = {parameter: sql.SQL(f"${at}") for at, parameter in enumerate(parameters, 1)}
-    body = _compose(source(name), {"schema": schema}, lambda parameter: places[parameter], placeholders=False).as_string()
-    return sql.SQL(
-        "create function {functions}.{name} ({types}) returns table ({gives}) language sql stable security definer "
-        "set search_path = {path} set row_security = on set plan_cache_mode = force_custom_plan as {body}"
-    ).format(
-        functions=sql.Identifier(functions), name=sql.Identifier(_short(name)), types=sql.SQL(", ".join(parameters.values())), gives=sql.SQL(gives),
-        path=sql.SQL(path), body=sql.Literal(body),
-    )  # fmt: skip
-
-
-@functools.lru_cache(maxsize=256)
-def call(name: str, functions: str) -> sql.Composed:
-    """Calls what `function` made, with the same parameters as the query itself.
-
-    >>> call("search/vectors", "kbt_x").as_string()
-    'select * from "kbt_x"."vectors"(%(keys)s::bigint[])'
-    """
-    return _call(name, functions, sql.Placeholder)
-
-
-def call_with(name: str, functions: str, values: dict[str, object]) -> sql.Composed:
-    """The same with the values written out."""
-    return _call(name, functions, lambda parameter: sql.Literal(values[parameter]))
-
-
-def _call(name: str, functions: str, parameter: Callable[[str], sql.Composable]) -> sql.Composed:
-    arguments = [sql.SQL("{}::{}").format(parameter(word), sql.SQL(kind)) for word, kind in signature(name)[0].items()]
-    return sql.SQL("select * from {}.{}({})").format(sql.Identifier(functions), sql.Identifier(_short(name)), sql.SQL(", ").join(arguments))
-
-
-def _short(name: str) -> str:
-    return name.rpartition("/")[2]
-
-
 def _compose(text: str, identifiers: dict[str, str], parameter: Callable[[str], sql.Composable], *, placeholders: bool) -> sql.Composed:
     """The text with identifiers and parameters put in; with `placeholders` it is for psycopg to fill, which reads `%`."""
     parts: list[sql.Composable] = []

@@ -1,18 +1,18 @@
-"""Tenants: documents that only one login role may read, held by row-level security on the role that logged in.
+"""Tenants: documents that only one login role may read.
 
-Three walls, each enough by itself for rows:
+The owner ingests and sees all. What a tenant reads of a collection, its own documents and the shared ones, stands in tables of its own (`kbt_…`, derived
+data, made anew at the end of an ingest), on which its login alone has SELECT. So whatever it asks, no plan, statistic, counter or score tells of anybody
+else's rows: on a table shared with others EXPLAIN ANALYZE counts the rows that a policy removed, and the planner's estimates count words in all of them.
 
-1. A tenant's login has no right to any table. It searches through functions of the schema `kbt_<collection>`, which show no plan: EXPLAIN ANALYZE on a
-   table would count the rows of others that a policy removed.
-2. The functions run as a role without login (`reader`) that row-level security holds, by `session_user` through `lab.tenant_roles`; SET ROLE, RESET
-   and settings do not change `session_user`. FORCE holds the tables' owner too. Nobody is a tenant who is not entered there.
-3. No index that is shared with others serves a tenant: its vectors are compared exactly, and BM25 counts words in its own rows only.
+Behind that stands row-level security, forced, on the tables of the collection and on each copy, by `session_user` through `lab.tenant_roles`: SET ROLE,
+RESET and settings do not change `session_user`, and a right given by mistake opens no row of another tenant.
 
 See https://www.postgresql.org/docs/current/ddl-rowsecurity.html.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
 import secrets
@@ -21,18 +21,16 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import sql
 
-from lab.errors import ServerError, UsageError, unknown
+from lab.errors import LabError, ServerError, UsageError, unknown
+from lab.progress import say
 from lab.store import collections
 from lab.store.collections import Collection
-from lab.store.connect import Connection, Store
-from lab.store.queries import ddl, function
+from lab.store.connect import Connection, Store, guard_scores, public_scores
+from lab.store.queries import ddl
 
+_COPY = 1  # version of what a copy holds
 SHARED = "shared"  # documents that every tenant may read
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_SEARCHES = (
-    "dense_exact", "lexical_bm25_plain", "lexical_ts_rank", "lexical_ts_rank_cd", "classes", "texts", "vectors", "defined", "cited", "term_users", "count",
-    "sizes",
-)  # fmt: skip
 _POWERS = ("rolsuper", "rolbypassrls", "rolcreaterole", "rolreplication")
 _GROUPS = ("pg_read_all_data", "pg_write_all_data", "pg_read_all_stats", "pg_monitor", "pg_read_server_files", "pg_execute_server_program")
 
@@ -88,7 +86,7 @@ def add(store: Store, tenant: str, role: str | None = None) -> tuple[str, str | 
             raise UsageError(f"the role {role} is the login of tenant {other.name!r}: name another one, one role a tenant.")
     password = None
     with store.connection() as connection:
-        names = _prepare(connection)
+        group = _prepare(connection)
         exists = connection.execute("select from pg_roles where rolname = %s", [role]).fetchone() is not None
         if given and not exists:
             raise UsageError(f"there is no role {role} on this server: create it with LOGIN, or leave --role out.")
@@ -98,64 +96,121 @@ def add(store: Store, tenant: str, role: str | None = None) -> tuple[str, str | 
             password = secrets.token_urlsafe(24)
             _try(connection, sql.SQL("create role {} login password {}").format(sql.Identifier(role), sql.Literal(password)))
         _check_role(connection, role)
-        _try(connection, sql.SQL("grant {} to {}").format(sql.Identifier(names["tenants"]), sql.Identifier(role)))
+        _try(connection, sql.SQL("grant {} to {}").format(sql.Identifier(group), sql.Identifier(role)))
         connection.execute("insert into lab.tenant_roles (role, tenant) values (%s, %s)", [role, tenant])
+        copies = connection.execute("select schema from lab.tenant_collections where tenant = %s and copied_at is not null", [tenant]).fetchall()
+        for (schema,) in copies:
+            connection.execute(ddl("tenants/rights", {"schema": str(schema), "role": role}, {}))
+    for collection in collections.all_collections(store):
+        refresh(store, collection)  # a tenant without documents of its own reads the shared ones
     return role, password
 
 
-def remove(store: Store, tenant: str) -> str:
-    """Takes a tenant's login away; its documents stay for the owner. A role that `add` made is dropped."""
+def remove(store: Store, tenant: str) -> tuple[str, str | None]:
+    """Takes a tenant's login away; its documents stay for the owner. Returns (role, why it still exists: it was not made by `add`, or something hangs on it).
+
+    The access ends first, in a transaction of its own, whatever becomes of the role.
+    """
     with store.connection() as connection:
         row = connection.execute("delete from lab.tenant_roles where tenant = %s returning role", [tenant]).fetchone()
         if row is None:
             raise unknown("tenant", tenant, [t.name for t in all_tenants(store) if t.role is not None])
-        role, names = str(row[0]), _prepare(connection)
-        _try(connection, sql.SQL("revoke {} from {}").format(sql.Identifier(names["tenants"]), sql.Identifier(role)))
-        if role == f"lab_{tenant}":
-            _try(connection, sql.SQL("drop role {}").format(sql.Identifier(role)))
-    return role
+        role, group = str(row[0]), _prepare(connection)
+        _try(connection, sql.SQL("revoke {} from {}").format(sql.Identifier(group), sql.Identifier(role)))
+        for (schema,) in connection.execute(
+            "select schema from lab.tenant_collections where tenant = %s and copied_at is not null", [tenant]
+        ).fetchall():
+            named = sql.Identifier(str(schema))
+            connection.execute(sql.SQL("revoke all on all tables in schema {} from {}").format(named, sql.Identifier(role)))
+            connection.execute(sql.SQL("revoke all on schema {} from {}").format(named, sql.Identifier(role)))
+    if role != f"lab_{tenant}":
+        return role, "it was not made by the lab"
+    try:
+        with store.connection() as connection:
+            connection.execute(sql.SQL("alter role {} nologin").format(sql.Identifier(role)))
+            connection.execute(
+                sql.SQL("grant {} to current_user").format(sql.Identifier(role))
+            )  # else an owner who is no superuser may not drop its things
+            connection.execute("select pg_terminate_backend(pid) from pg_stat_activity where usename = %s and pid <> pg_backend_pid()", [role])
+            connection.execute(sql.SQL("drop owned by {}").format(sql.Identifier(role)))
+        with store.connection() as connection:
+            connection.execute(sql.SQL("drop role {}").format(sql.Identifier(role)))
+    except (psycopg.Error, LabError) as error:
+        return role, f"it could not be dropped ({str(error).splitlines()[0]})"
+    return role, None
 
 
 def enable(store: Store, collection: Collection, tenant: str) -> None:
-    """Before the first document of a tenant is stored: row-level security on the collection, and the functions of this version of the lab.
-
-    Nothing is done where they are there already.
-    """
+    """Before the first document of a tenant is stored: row-level security on the collection."""
     with store.connection() as connection:
-        names = _prepare(connection)
-        owner = _owner(connection)
-        identifiers = {"schema": collection.schema, "functions": collection.functions, "owner": owner, **names}
-        path = _search_path(connection)
-        made = [function(f"search/{name}", collection.schema, collection.functions, path) for name in _SEARCHES]
-        text = ddl("tenants/collection", identifiers, {}).as_string() + "".join(statement.as_string() for statement in made)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-        row = connection.execute("select obj_description(to_regnamespace(%s), 'pg_namespace')", [f'"{collection.functions}"']).fetchone()
-        if row is None or row[0] != digest:
-            connection.execute(ddl("tenants/collection", identifiers, {}))
-            schema = sql.Identifier(collection.functions)
-            for statement, name in zip(made, _SEARCHES, strict=True):
-                connection.execute(statement)
-                signature = connection.execute(
-                    "select pg_get_function_identity_arguments(p.oid) from pg_proc p where p.pronamespace = to_regnamespace(%s) and p.proname = %s",
-                    [f'"{collection.functions}"', name],
-                ).fetchone()
-                assert signature is not None
-                named = sql.SQL("{}.{}({})").format(schema, sql.Identifier(name), sql.SQL(signature[0]))
-                connection.execute(sql.SQL("revoke all on function {} from public").format(named))
-                connection.execute(sql.SQL("grant execute on function {} to {}").format(named, sql.Identifier(names["tenants"])))
-                connection.execute(sql.SQL("alter function {} owner to {}").format(named, sql.Identifier(names["reader"])))
-            connection.execute(sql.SQL("revoke create on schema {} from {}").format(schema, sql.Identifier(names["reader"])))
-            connection.execute(sql.SQL("comment on schema {} is {}").format(schema, sql.Literal(digest)))
-        connection.execute(
-            "insert into lab.tenant_collections (tenant, collection) values (%s, %s) on conflict do nothing", [check_name(tenant), collection.name]
-        )
+        _prepare(connection)
+        connection.execute(ddl("tenants/guard", {"schema": collection.schema, "owner": _owner(connection)}, {}))
+        _note(connection, collection, check_name(tenant))
 
 
 def refresh(store: Store, collection: Collection) -> None:
-    """Brings the functions of a collection with tenants up to this version of the lab."""
-    rows = store.rows("select tenant from lab.tenant_collections where collection = %(name)s order by 1 limit 1", {"name": collection.name})
-    if rows:
-        enable(store, collection, str(rows[0][0]))
+    """Makes the copies of a collection anew where what they hold has changed, each in one transaction: its tenant sees the last one until then."""
+    present = {str(row[0]) for row in store.rows("select tenant from lab.tenant_collections where collection = %(name)s", {"name": collection.name})}
+    if not present:
+        return
+    logins = {str(tenant): str(role) for role, tenant in store.rows("select role, tenant from lab.tenant_roles")}
+    for tenant in sorted((present - {SHARED}) | (set(logins) if SHARED in present else set())):
+        with store.connection() as connection:
+            _note(connection, collection, tenant)
+            digest = _digest(connection, collection, tenant)
+            row = connection.execute(
+                "select digest from lab.tenant_collections where tenant = %s and collection = %s and copied_at is not null", [tenant, collection.name]
+            ).fetchone()
+        if row is None or row[0] != digest:
+            say(f"making the copy of {collection.name} that tenant {tenant} searches …")
+            _copy(store, collection, tenant, digest, logins.get(tenant))
+
+
+def _note(connection: Connection, collection: Collection, tenant: str) -> None:
+    connection.execute(
+        "insert into lab.tenant_collections (tenant, collection, schema) values (%s, %s, %s) on conflict do nothing",
+        [tenant, collection.name, collections.copy_schema(collection.name, tenant)],
+    )
+
+
+def _digest(connection: Connection, collection: Collection, tenant: str) -> str:
+    """Of everything that a copy holds: documents with their metadata, links, side tokens."""
+    row = connection.execute(
+        sql.SQL(
+            "select md5(coalesce(string_agg(concat_ws(' ', source, content_hash, authority, metadata || given, extractor), '|' order by source), '')) from {}.files "
+            "where tenant in (%s, 'shared') and status in ('indexed', 'missing')"
+        ).format(sql.Identifier(collection.schema)),
+        [tenant],
+    ).fetchone()
+    now = connection.execute("select link_digest, codes from lab.collections where name = %s", [collection.name]).fetchone()
+    return hashlib.sha256(repr((row, now, _COPY)).encode()).hexdigest()[:16]
+
+
+def _copy(store: Store, collection: Collection, tenant: str, digest: str, role: str | None) -> None:
+    schema = collections.copy_schema(collection.name, tenant)
+    copy = dataclasses.replace(collection, tenant=tenant)
+    identifiers = {"schema": schema}
+    with store.connection() as connection:
+        connection.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(schema)))
+        connection.execute(ddl("collection", identifiers, {"dim": collection.dim or 1, "language": collection.language}))
+        connection.execute(ddl("tenants/copy", {"schema": schema, "source": collection.schema}, {"tenant": tenant}))
+        collections.post(connection, copy)
+        if collection.dim is not None:
+            connection.execute(ddl("index/hnsw", identifiers, {}))
+        connection.execute(ddl("index/gin", identifiers, {}))
+        for table in ("files", "chunks", "links", "postings"):
+            connection.execute(sql.SQL("analyze {}.{}").format(sql.Identifier(schema), sql.Identifier(table)))
+        connection.execute(ddl("tenants/wall", {"schema": schema, "owner": _owner(connection)}, {"tenant": tenant}))
+        if role is not None:
+            connection.execute(ddl("tenants/rights", {"schema": schema, "role": role}, {}))
+        connection.execute(
+            sql.SQL(
+                "update lab.tenant_collections t set digest = %s, copied_at = now(), codes = c.codes, chunks = n.chunks, without_vector = n.without_vector "
+                "from lab.collections c, (select count(*) as chunks, count(*) filter (where embedding is null) as without_vector from {}.chunks) n "
+                "where c.name = t.collection and t.tenant = %s and t.collection = %s"
+            ).format(sql.Identifier(schema)),
+            [digest, tenant, collection.name],
+        )
 
 
 def owner_of(store: Store, name: str, sources: list[str], tenant: str | None) -> tuple[str, str | None] | None:
@@ -172,55 +227,42 @@ def owner_of(store: Store, name: str, sources: list[str], tenant: str | None) ->
     return (str(rows[0][0]), rows[0][1]) if rows else None
 
 
-def _prepare(connection: Connection) -> dict[str, str]:
-    """The two roles of this database and what all collections share; returns the roles' names."""
+def _prepare(connection: Connection) -> str:
+    """What all tenants of this database share; returns the name of the role that their logins are members of."""
     row = connection.execute("select oid::text from pg_database where datname = current_database()").fetchone()
     assert row is not None
-    names = {"reader": f"lab_reader_{row[0]}", "tenants": f"lab_tenants_{row[0]}"}
-    for name in names.values():
-        if connection.execute("select from pg_roles where rolname = %s", [name]).fetchone() is None:
-            _try(connection, sql.SQL("create role {} nologin").format(sql.Identifier(name)))
+    group = f"lab_tenants_{row[0]}"
+    if connection.execute("select from pg_roles where rolname = %s", [group]).fetchone() is None:
+        _try(connection, sql.SQL("create role {} nologin").format(sql.Identifier(group)))
+    connection.execute(ddl("tenants/database", {"tenants": group}, {}))
+    guard_scores(connection)
+    left = public_scores(connection)
+    if left:
+        name = left[0]
+        raise ServerError(
+            f"tenants could read word statistics of all documents through {name}: ask the administrator to run "
+            f"`grant execute on function {name} to {_owner(connection)}; revoke execute on function {name} from public`."
+        )
+    _close_doors(connection)
+    return group
+
+
+def _close_doors(connection: Connection) -> None:
+    """Takes from the public, where this login may, what lets a tenant hold up others: locks that the lab uses, large objects and temporary tables, which keep
+    a role from being dropped."""
     superuser = connection.execute("select rolsuper from pg_roles where rolname = current_user").fetchone()
-    if superuser is not None and not superuser[0]:  # to hand functions over to the reader one must be able to become it
-        _try(connection, sql.SQL("grant {} to current_user").format(sql.Identifier(names["reader"])))
-    connection.execute(ddl("tenants/database", names, {}))
-    _guard_scores(connection)
-    return names
-
-
-def _guard_scores(connection: Connection) -> None:
-    """Takes from the public what tells of a BM25 index to roles without a right to its table: the score of any text one likes holds the rarity of its words
-    in all documents of the collection."""
+    if superuser is None or not superuser[0]:
+        return
     rows = connection.execute(
-        "select p.oid::regprocedure::text, exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a where a.grantee = 0) "
-        "from pg_proc p join pg_depend d on d.objid = p.oid and d.deptype = 'e' join pg_extension e on e.oid = d.refobjid "
-        "where e.extname = 'pg_textsearch' and p.proname in ('to_bm25query', 'bm25_text_bm25query_score', 'bm25_text_text_score', 'bm25_force_merge', "
-        "'bm25_spill_index', 'bm25_dump_index', 'bm25_summarize_index')"
+        "select p.oid::regprocedure::text from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = 'pg_catalog' and (p.proname ~ "
+        "'^pg_(try_)?advisory_(xact_)?lock' or p.proname in ('lo_creat', 'lo_create', 'lo_from_bytea', 'lo_import')) "
+        "and exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a where a.grantee = 0)"
     ).fetchall()
-    for name, public in rows:
-        if public:
-            _try(connection, sql.SQL("grant execute on function {} to current_user").format(sql.SQL(name)))
-            _try(connection, sql.SQL("revoke execute on function {} from public").format(sql.SQL(name)))
-            still = connection.execute(
-                "select exists (select from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a where p.oid = %s::regprocedure "
-                "and a.grantee = 0)",
-                [name],
-            ).fetchone()
-            if still is None or still[0]:
-                raise ServerError(
-                    f"tenants could read word statistics of all documents through {name}: ask the administrator to run "
-                    f"`grant execute on function {name} to {_owner(connection)}; revoke execute on function {name} from public`."
-                )
-
-
-def _search_path(connection: Connection) -> str:
-    """Where the functions find operators: the catalogue and the extension's schema, never a schema of the caller."""
-    row = connection.execute(
-        "select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace where extname = 'vector'"
-    )
-    found = row.fetchone()
-    assert found is not None
-    return f"pg_catalog, {found[0]}, pg_temp"
+    for (name,) in rows:
+        connection.execute(sql.SQL("revoke execute on function {} from public").format(sql.SQL(name)))
+    row = connection.execute("select current_database()").fetchone()
+    assert row is not None
+    connection.execute(sql.SQL("revoke temporary on database {} from public").format(sql.Identifier(str(row[0]))))
 
 
 def _owner(connection: Connection) -> str:

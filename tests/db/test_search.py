@@ -21,6 +21,7 @@ from lab.retrieval.search import Shared, fetch_arm, open_corpus, question_vector
 from lab.settings import IngestSettings, Settings, named
 from lab.store import arms, collections, documents, embedded
 from lab.store.connect import Store
+from lab.store.lexical import lexical as arm
 from lab.store.queries import query
 from tests.conftest import Databases, Lab, write
 
@@ -128,7 +129,7 @@ def test_five_hundred_equal_scores_are_cut_the_same_each_time(ranker: str, store
         with store.held(), store.single() as connection:
             connection.execute(f"set max_parallel_workers_per_gather = {workers}")
             for _ in range(5):
-                found = arms.lexical(store, corpus.collection, "relief valve", ranker=ranker, mode="any", candidates=50, by_class=True)
+                found = arm(store, corpus.collection, "relief valve", ranker=ranker, mode="any", candidates=50, by_class=True, chunks=500)
                 seen.add(tuple(hit.source for hit in found.hits))
     assert seen == {tuple(f"{i:03}.txt" for i in range(50))}
 

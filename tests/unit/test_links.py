@@ -149,6 +149,12 @@ def test_a_section_of_a_linked_document_is_looked_for_there(text: str) -> None:
     assert {row[1:] for row in found} == {("guide.md", text[text.lower().index("section") :][:11]), ("guide.md", "Guide")}
 
 
+def test_a_section_of_a_document_named_by_its_title_is_looked_for_there() -> None:
+    documents = [Linkable("m.md", "Alpha guide", "As defined in section 1 of the Omega Handbook."), Linkable("omega.md", "Omega Handbook", "Words.")]
+    spots = {"m.md": [spot(1, "m.md", 0, 50, "1 Start")], "omega.md": [spot(2, "omega.md", 0, 6, "1 Start")]}
+    assert [(r.from_id, r.to_id) for r in link_rows(documents, spots, places(documents, spots))] == [(1, 2)]
+
+
 def test_a_document_that_defines_joins_the_term_to_the_chunk_that_holds_it() -> None:
     text = "Some words before it. A **dead leg** means a pipe without flow."
     spots = {"a": [spot(1, "a", 0, 21), spot(2, "a", 22, len(text))]}

@@ -15,7 +15,7 @@ from lab.retrieval.fuse import fuse
 from lab.retrieval.meaning import asks_for_meaning, candidate_terms
 from lab.retrieval.stages import authority, authority_after, dedup
 from lab.settings import IngestSettings, Settings
-from lab.store.arms import _enough, _ranks, tied
+from lab.store.arms import _ranks, enough, tied
 from lab.store.collections import Collection
 from lab.text import term_key
 
@@ -30,7 +30,7 @@ def arm(name: str, hits: Sequence[Hit], by_class: bool = True) -> ArmList:
 
 def context(settings: Settings, tiers: Sequence[int] = (9,), arm_weight: float = 2.0, members: dict[bytes, list[Hit]] | None = None) -> Context:
     rules = {"default": 0, "rules": [{"match": "x", "tier": tier} for tier in tiers]}
-    collection = Collection("c", IngestSettings(), "minilm", "d", 384, "english", rules, "", "", dt.datetime.now(dt.UTC), {}, 10, 0, 0, {})
+    collection = Collection("c", IngestSettings(), "minilm", "d", 384, "english", rules, "", "", dt.datetime.now(dt.UTC), {}, 10, 0, 0, {}, "")
     corpus = Corpus(cast(Any, None), collection, 10, 0)
     return Context("q", settings, corpus, Lookups(corpus), None, members or {}, arm_weight=arm_weight)
 
@@ -111,11 +111,11 @@ def rows(scores: Sequence[float], classes: Sequence[int] | None = None) -> list[
 def fetched(available: list[Hit], candidates: int, by_class: bool = True) -> tuple[ArmList, list[int]]:
     asked: list[int] = []
 
-    def fetch(limit: int) -> list[Hit]:
+    def fetch(limit: int) -> tuple[list[Hit], bool]:
         asked.append(limit)
-        return available[:limit]
+        return available[:limit], len(available) < limit
 
-    return _enough("dense", "exact", fetch, candidates, by_class, dict, 0.0), asked
+    return enough("dense", "exact", fetch, candidates, by_class, dict, 0.0), asked
 
 
 def test_a_tie_at_the_limit_is_fetched_whole() -> None:

@@ -29,7 +29,8 @@ create table lab.collections (
     without_vector bigint not null default 0,
     stale_rows    bigint not null default 0,
     created_at    timestamptz not null default now(),
-    link_counts   jsonb not null default '{}'     -- what the last linking found and left out
+    link_counts   jsonb not null default '{}',    -- what the last linking found and left out
+    codes         text not null default ''        -- version of the side tokens of its passages; '' = none were made
 );
 
 -- Login role → the tenant whose documents it may read: one role a tenant, never the role that owns the tables.
@@ -38,10 +39,16 @@ create table lab.tenant_roles (
     tenant text not null unique check (tenant ~ '^[a-z][a-z0-9_]{0,39}$' and tenant <> 'shared')
 );
 
--- Which collections hold documents of which tenant.
+-- Which collections hold documents of which tenant, and the copies that their logins search (lab/store/tenants.py).
 create table lab.tenant_collections (
-    tenant     text not null,
-    collection text not null references lab.collections on delete cascade,
+    tenant         text not null,
+    collection     text not null references lab.collections on delete cascade,
+    schema         text not null unique,            -- of the copy that its login searches
+    digest         text not null default '',        -- of what the copy holds
+    copied_at      timestamptz,
+    chunks         bigint not null default 0,
+    without_vector bigint not null default 0,
+    codes          text not null default '',
     primary key (tenant, collection)
 );
 
@@ -180,6 +187,39 @@ left join lab.questions q using (gold_digest, question_id);
 create view lab.run_scores as
 select run_id, measure, avg(value) as mean, count(*) as questions from lab.scores group by run_id, measure;
 
+-- The length of a passage in words as the BM25 index keeps it, in one byte: exact below 40, then four significant bits (Lucene's SmallFloat).
+create function lab.kept_length(words int) returns int language sql immutable strict as $$
+    select case when words < 32 then words
+                else 24 + (((words - 24) >> (length(ltrim((words - 24)::bit(32)::text, '0')) - 4)) << (length(ltrim((words - 24)::bit(32)::text, '0')) - 4)) end
+$$;
+
+-- Triggers of a collection's chunks that keep its postings (sql/index/postings.sql) current.
+create function lab.post_words() returns trigger language plpgsql as $$
+begin
+    execute format(
+        'insert into %1$I.postings select l.lexeme, c.key, cardinality(l.positions), lab.kept_length(w.words), c.tenant from fresh c '
+        'cross join lateral (select coalesce(sum(cardinality(positions)), 0)::int as words from unnest(c.tsv)) w cross join lateral unnest(c.tsv) l',
+        tg_table_schema);
+    execute format(
+        'insert into %1$I.word_counts select c.tenant, count(*), sum(w.words) from fresh c '
+        'cross join lateral (select coalesce(sum(cardinality(positions)), 0)::int as words from unnest(c.tsv)) w group by c.tenant '
+        'on conflict (tenant) do update set chunks = %1$I.word_counts.chunks + excluded.chunks, words = %1$I.word_counts.words + excluded.words',
+        tg_table_schema);
+    return null;
+end
+$$;
+
+create function lab.forget_words() returns trigger language plpgsql as $$
+begin
+    execute format(
+        'update %1$I.word_counts s set chunks = s.chunks - g.chunks, words = s.words - g.words from (select c.tenant, count(*) as chunks, sum(w.words) as words '
+        'from gone c cross join lateral (select coalesce(sum(cardinality(positions)), 0)::int as words from unnest(c.tsv)) w group by c.tenant) g '
+        'where s.tenant is not distinct from g.tenant',
+        tg_table_schema);
+    return null;
+end
+$$;
+
 insert into lab.runs (run_id, collection, gold, gold_digest, split, status, settings, settings_digest, passed, inputs, environment, seed, questions)
 values ('r20240101-000000-0000', 'c', 'g', 'd', 'all', 'ok', '{}', 'd', '{}', '{}', '{}', 1, 1);
 insert into lab.scores values ('r20240101-000000-0000', 'q', 'hit@5', 1);
@@ -246,6 +286,7 @@ create table kb_c.chunks (
     -- the BM25 index, and a character can take 14 bytes there (four as such, in a compound and in its parts, and a position).
     body      text not null check (length(body) <= 60000),
     class_id  bytea not null,               -- exact twins share it
+    codes     text[] not null default '{}', -- side tokens of the body: codes, section numbers, parts of compounds (lab/codes.py)
     embedding halfvec(1),                -- null: the model maps this text to zero, so it is found by words only
     tsv       tsvector generated always as (to_tsvector('english'::regconfig, body)) stored,
     unique (source, n)
