@@ -353,7 +353,7 @@ def test_the_command_line_of_a_tenant(house: House, lab: Lab) -> None:
     shown = lab("search", "kb", "relief valve", "--sql", store=house.alpha).out
     with house.sql("alpha") as connection:
         for statement in shown.split(";\n\n"):
-            assert connection.execute(statement.rstrip(";\n ")).fetchall()
+            connection.execute(statement.rstrip(";\n ")).fetchall()
 
 
 def test_tenant_commands(store: Store, lab: Lab, tmp_path: Path) -> None:
