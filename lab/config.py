@@ -32,6 +32,7 @@ _KNOWN = {
     "home": ("LAB_HOME", False),
     "database_url": ("LAB_DATABASE_URL", False),
     "threads": ("LAB_THREADS", False),
+    "trace": ("LAB_TRACE", False),
     "embed_url": ("LAB_EMBED_URL", False),
     "embed_key": ("LAB_EMBED_KEY", True),
 }
@@ -73,6 +74,7 @@ def effective() -> dict[str, Entry]:
     values, path = _file_values()
     defaults = {
         "home": platformdirs.user_data_dir("retrieval-lab", appauthor=False),
+        "trace": "counts",
         **dict.fromkeys(("database_url", "threads", "embed_url", "embed_key"), ""),
     }
     entries = {}
@@ -94,6 +96,15 @@ def home() -> Path:
 def database_url() -> str | None:
     """The user's own server, or None for the embedded one."""
     return effective()["database_url"].value or None
+
+
+def trace() -> str:
+    """What is kept of a search that is served: off (nothing), counts (all but the question's words), on (those too)."""
+    entry = effective()["trace"]
+    words = {"off": "off", "0": "off", "no": "off", "false": "off", "on": "on", "1": "on", "yes": "on", "true": "on", "counts": "counts"}
+    if entry.value.strip().lower() not in words:
+        raise UsageError(f"trace cannot be {entry.value!r} ({entry.origin}): it takes off, counts or on.")
+    return words[entry.value.strip().lower()]
 
 
 def threads() -> int:

@@ -186,6 +186,21 @@ left join lab.questions q using (gold_digest, question_id);
 create view lab.run_scores as
 select run_id, measure, avg(value) as mean, count(*) as questions from lab.scores group by run_id, measure;
 
+-- Searches that were served (never runs): how many passages each arm brought, what was returned. The question's words only where LAB_TRACE=on.
+create table lab.searches (
+    search_id       bigint generated always as identity primary key,
+    at              timestamptz not null default now(),
+    collection      text not null,
+    question        text,
+    question_hash   bytea not null,
+    settings_digest text not null,
+    arms            jsonb not null,
+    results         text[] not null,
+    diagnostic      text,
+    seconds         jsonb not null
+);
+create index searches_at on lab.searches (at);
+
 -- The length of a passage in words as the BM25 index keeps it, in one byte: exact below 40, then four significant bits (Lucene's SmallFloat).
 create function lab.kept_length(words int) returns int language sql immutable strict as $$
     select case when words < 32 then words

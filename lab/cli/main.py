@@ -38,6 +38,7 @@ _COMMANDS = {
     "collections": ("lab.cli.corpus:list_collections", "List the collections."),
     "drop": ("lab.cli.corpus:drop", "Remove a collection."),
     "search": ("lab.cli.search:search", "Search a collection."),
+    "serve": ("lab.cli.serve:serve", "Serve search to agents by MCP."),
     "run": ("lab.cli.evaluate:run", "Search every question of a gold set once, and record it."),
     "ablate": ("lab.cli.evaluate:ablate", "Run every combination of some flags' values."),
     "report": ("lab.cli.evaluate:report", "Write the report of an experiment."),

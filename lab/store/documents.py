@@ -236,6 +236,20 @@ def recode(store: Store, collection: Collection) -> None:
         connection.execute("update lab.collections set codes = %s where name = %s", [VERSION, collection.name])
 
 
+def passages(store: Store, collection: Collection, source: str, first: int, last: int) -> list[dict[str, Any]]:
+    """The passages `first` to `last` of a document, in order."""
+    rows = store.rows(
+        sql.SQL(
+            'select source, n, start, "end", context, page, text from {}.chunks where source = %(source)s and n between %(first)s and %(last)s order by n'
+        ).format(sql.Identifier(collection.schema)),
+        {"source": source, "first": first, "last": last},
+    )
+    return [
+        {"passage_id": f"{name}::{n}", "source": name, "start": start, "end": end, "section": context, "page": page, "text": text}
+        for name, n, start, end, context, page, text in rows
+    ]
+
+
 def counts(store: Store, collection: Collection) -> Mapping[str, Any]:
     """Rows, and rows without a vector."""
     row = store.rows(statement(collection, "count"))[0]

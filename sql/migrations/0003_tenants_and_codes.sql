@@ -1,5 +1,5 @@
 -- Tenants: whose a document is, and which login role reads for whom. Side tokens beside the text of every passage; `lab index NAME` fills them. Triggers for
--- BM25 in plain SQL.
+-- BM25 in plain SQL. Traces of searches.
 alter table lab.collections add codes text not null default '';
 create table lab.tenant_roles (
     role   text primary key,
@@ -27,6 +27,21 @@ begin
     end loop;
 end
 $$;
+
+-- Searches that were served (never runs): how many passages each arm brought, what was returned. The question's words only where LAB_TRACE=on.
+create table lab.searches (
+    search_id       bigint generated always as identity primary key,
+    at              timestamptz not null default now(),
+    collection      text not null,
+    question        text,
+    question_hash   bytea not null,
+    settings_digest text not null,
+    arms            jsonb not null,
+    results         text[] not null,
+    diagnostic      text,
+    seconds         jsonb not null
+);
+create index searches_at on lab.searches (at);
 
 -- The length of a passage in words as the BM25 index keeps it, in one byte: exact below 40, then four significant bits (Lucene's SmallFloat).
 create function lab.kept_length(words int) returns int language sql immutable strict as $$

@@ -1,0 +1,164 @@
+"""`search_knowledge_base` and its kin: validated arguments in, one JSON object out, for function calling and MCP alike.
+
+The passages come from the one search function of the lab. What a caller may see is held by the `Scope`, and by the login of the database, never by a prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lab.config import trace
+from lab.errors import UsageError, unknown
+from lab.models.embedders import embedder
+from lab.records import Result, SearchResult
+from lab.retrieval.search import open_corpus, search
+from lab.settings import Settings
+from lab.store import collections, documents, traces
+from lab.store.connect import Store
+
+NAME = "search_knowledge_base"
+DESCRIPTION = (
+    "Search a collection of documents and get the passages that answer a question, best first, each with its source and position. "
+    "An empty list comes with a diagnostic that says why. Cite passages by their passage_id."
+)
+TOP_K, MOST = 6, 50
+MAX_TOKENS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a caller may see: these collections, or (None) all that the database login can read."""
+
+    collections: tuple[str, ...] | None = None
+
+    def names(self, store: Store) -> list[str]:
+        return [c.name for c in collections.all_collections(store) if self.collections is None or c.name in self.collections]
+
+    def check(self, store: Store, name: Any) -> str:
+        """The name of a collection in scope. One outside of it is as unknown as one that does not exist."""
+        names = self.names(store)
+        if not isinstance(name, str) or name not in names:
+            raise unknown("collection", str(name)[:100], names, mend="call list_collections.")
+        return name
+
+
+EVERYTHING = Scope()
+
+
+def function_schema(store: Store, scope: Scope = EVERYTHING) -> dict[str, Any]:
+    """The tool in the schema of function calling (OpenAI, Ollama, vLLM …), collections as an enum."""
+    return {
+        "type": "function",
+        "function": {
+            "name": NAME,
+            "description": DESCRIPTION,
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "collection": {"type": "string", "enum": scope.names(store), "description": "where to search"},
+                    "query": {"type": "string", "minLength": 1, "description": "the question, in words"},
+                    "top_k": {"type": "integer", "minimum": 1, "maximum": MOST, "default": TOP_K, "description": "how many passages at most"},
+                },
+                "required": ["collection", "query"],
+                "additionalProperties": False,
+            },
+        },
+    }
+
+
+def search_knowledge_base(
+    store: Store, collection: Any, query: Any, top_k: Any = TOP_K, *, settings: Settings | None = None, max_tokens: int = MAX_TOKENS,
+    scope: Scope = EVERYTHING,
+) -> dict[str, Any]:  # fmt: skip
+    """At most `top_k` passages of together at most `max_tokens` tokens, counted by the embedder's tokenizer, best first.
+
+    Raises UsageError, one sentence that a model can act on, for an argument that is wrong. An empty list is no error: `diagnostic` names the filter, floor or
+    arm that emptied it. `left_out` counts passages that did not fit.
+    """
+    name = scope.check(store, collection)
+    if not isinstance(query, str) or not query.strip():
+        raise UsageError("query must be a text that is not empty: the question, in words.")
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= MOST:
+        raise UsageError(f"top_k cannot be {str(top_k)[:50]!r}: it takes a whole number from 1 to {MOST}.")
+    chosen = (settings or Settings()).with_words({"k": str(top_k)})
+    corpus = open_corpus(store, name)
+    if corpus.collection.dim is None and chosen.dense != "none":
+        chosen = chosen.with_words({"dense": "none"})
+    found = search(corpus, query, settings=chosen)
+    _trace(store, name, query, chosen, found)
+    passages, left_out = _fitting(found.results, max_tokens, embedder(corpus.collection.embedder).count_tokens)
+    return {
+        "schema_version": 1,
+        "collection": name,
+        "query": query,
+        "passages": passages,
+        "left_out": left_out,
+        "diagnostic": None if found.diagnostic is None else {"stage": found.diagnostic.stage, "message": found.diagnostic.message},
+    }
+
+
+def get_passage(store: Store, collection: Any, passage_id: Any, neighbours: Any = 0, *, scope: Scope = EVERYTHING) -> dict[str, Any]:
+    """One passage by its id, with up to 5 of the passages before and behind it in the same document."""
+    name = scope.check(store, collection)
+    source, sign, number = passage_id.rpartition("::") if isinstance(passage_id, str) else ("", "", "")
+    if not sign or not number.isdigit() or len(number) > 9:
+        raise UsageError(f"passage_id cannot be {str(passage_id)[:100]!r}: take one that {NAME} returned, as in guide.md::3.")
+    if isinstance(neighbours, bool) or not isinstance(neighbours, int) or not 0 <= neighbours <= 5:
+        raise UsageError(f"neighbours cannot be {str(neighbours)[:50]!r}: it takes a whole number from 0 to 5.")
+    rows = documents.passages(store, collections.get(store, name), source, int(number) - neighbours, int(number) + neighbours)
+    if not any(row["passage_id"] == passage_id for row in rows):
+        raise UsageError(f"there is no passage {passage_id[:100]!r} in {name}: take one that {NAME} returned.")
+    return {"schema_version": 1, "collection": name, "passages": rows}
+
+
+def list_collections(store: Store, scope: Scope = EVERYTHING) -> dict[str, Any]:
+    """The collections in scope, with how much they hold."""
+    found = [c for c in collections.all_collections(store) if scope.collections is None or c.name in scope.collections]
+    return {
+        "schema_version": 1,
+        "collections": [
+            {"name": c.name, "files": size.files, "passages": size.chunks, "language": c.language}
+            for c in found
+            for size in [collections.size(store, c)]
+        ],
+    }
+
+
+def _fitting(results: Sequence[Result], max_tokens: int, count: Any) -> tuple[list[dict[str, Any]], int]:
+    """Passages while they fit; of the first, where it is too long alone, as many words as fit."""
+    passages: list[dict[str, Any]] = []
+    spent = 0
+    for at, r in enumerate(results):
+        text = r.text
+        tokens = count(text)
+        if spent + tokens > max_tokens:
+            if passages:
+                return passages, len(results) - at
+            words = text.split(" ")
+            low, high = 0, len(words)
+            while low < high:  # the longest beginning that fits
+                middle = (low + high + 1) // 2
+                low, high = (middle, high) if count(" ".join(words[:middle])) <= max_tokens else (low, middle - 1)
+            text, tokens = " ".join(words[:low]), max_tokens
+        spent += tokens
+        p = r.provenance
+        passages.append(
+            {
+                "passage_id": r.chunk_id, "source": r.source, "start": r.start, "end": r.end, "section": r.context, "page": p.page if p else None,
+                "url": p.source_url if p else None, "updated": p.last_updated if p else None, "text": text, "complete": text == r.text,
+            }
+        )  # fmt: skip
+    return passages, 0
+
+
+def _trace(store: Store, name: str, query: str, settings: Settings, found: SearchResult) -> None:
+    said = trace()
+    if said == "off":
+        return
+    arms = {arm: {"engine": a.engine, "asked": a.asked, "got": a.got, "stopped": a.stopped} for arm, a in found.arms.items()}
+    traces.write(
+        store, name, found.question, with_text=said == "on", settings_digest=settings.digest, arms=arms, results=[r.chunk_id for r in found.results],
+        diagnostic=found.diagnostic.message if found.diagnostic else None, seconds=found.ledger.seconds,
+    )  # fmt: skip
