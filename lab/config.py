@@ -35,6 +35,8 @@ _KNOWN = {
     "trace": ("LAB_TRACE", False),
     "embed_url": ("LAB_EMBED_URL", False),
     "embed_key": ("LAB_EMBED_KEY", True),
+    "rerank_model": ("LAB_RERANK_MODEL", False),
+    "rerank_key": ("LAB_RERANK_KEY", True),
 }
 
 
@@ -75,7 +77,7 @@ def effective() -> dict[str, Entry]:
     defaults = {
         "home": platformdirs.user_data_dir("retrieval-lab", appauthor=False),
         "trace": "counts",
-        **dict.fromkeys(("database_url", "threads", "embed_url", "embed_key"), ""),
+        **dict.fromkeys(("database_url", "threads", "embed_url", "embed_key", "rerank_model", "rerank_key"), ""),
     }
     entries = {}
     for name, (variable, secret) in _KNOWN.items():

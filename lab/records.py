@@ -144,6 +144,7 @@ class ArmList:
     server: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     fallback: str | None = None  # why it was made another way than asked for
+    coded: bool = False  # whether a passage holds a code or section that the question names, as a whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,7 @@ class Candidate:
     arm_ranks: Mapping[str, int] = field(default_factory=dict)
     copies: tuple[int, ...] = ()
     linked_by: str | None = None
+    reranked: float | None = None  # what the reranker said, where it saw the passage
 
     @property
     def key(self) -> int:
@@ -261,8 +263,24 @@ class SearchResult:
     ledger: Ledger
     arms: Mapping[str, ArmList] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """The object of `lab search --json`."""
+    def to_json(self, *, explain: bool = False) -> dict[str, Any]:
+        """The object of `lab search --json`; with `explain` the ledger too: every passage that any arm or stage saw, with its ranks (null: not in that list)."""
+        ledger = self.ledger
+        told = {
+            "ledger": {
+                "columns": list(ledger.columns),
+                "passages": [
+                    {"chunk_id": hit.chunk_id, "ranks": [int(rank) or None for rank in row]}
+                    for hit, row in zip(ledger.hits, ledger.ranks, strict=True)
+                ],
+                "arms": {
+                    name: {"engine": arm.engine, "asked": arm.asked, "got": arm.got, "stopped": arm.stopped, "server": dict(arm.server)}
+                    for name, arm in self.arms.items()
+                },
+                "notes": list(ledger.notes),
+                "seconds": dict(ledger.seconds),
+            }
+        }
         return {
             "schema_version": 1,
             "question": self.question,
@@ -285,6 +303,7 @@ class SearchResult:
                 for r in self.results
             ],
             "diagnostic": None if self.diagnostic is None else {"stage": self.diagnostic.stage, "message": self.diagnostic.message},
+            **(told if explain else {}),
         }
 
     def context_blocks(self) -> tuple[ContextBlock, ...]:

@@ -239,9 +239,10 @@ class Settings(_Flags):
     )
     dedup: str = _flag(
         "exact",
-        "exact: one result per class of equal normalised text, spoken for by its copy of highest authority",
+        "exact: one result per class of equal normalised text, spoken for by its copy of highest authority; near: near twins too",
         off="off",
-        choices=("off", "exact"),
+        choices=("off", "exact", "near"),
+        on="exact",
         reaches=("dense", "lexical", "fuse", "dedup", "links"),
     )
     cites: str = _flag("off", "on: add passages that the top hits cite", off="off", choices=("off", "on"), reaches=("links",))
@@ -259,9 +260,10 @@ class Settings(_Flags):
     )
     reranker: str = _flag(
         "none",
-        "second look at the top of the list: maxsim (late interaction over token vectors)",
+        "second look at the top of the list: maxsim (late interaction over token vectors), a cross-encoder, a rerank server",
         off="none",
         choices=("none", "maxsim"),
+        open="cross-encoder:NAME or folder, http:URL",
         reaches=("rerank",),
         source="Khattab & Zaharia 2020",
     )
@@ -277,6 +279,15 @@ class Settings(_Flags):
         source="Carbonell & Goldstein 1998",
     )
     mmr_pool: int = _flag(50, "how many passages MMR reorders", low=1, high=1000, unit="passages", reaches=("mmr",))
+    floor: str = _flag(
+        "none",
+        "below this best value nothing is returned: cosine of the dense arm, −1 to 1, or what floor_on says; a passage with a code the question names passes",
+        off="none",
+        reaches=("floor",),
+    )
+    floor_on: str = _flag(
+        "dense", "what the floor looks at: dense (best cosine) or rerank (best score)", choices=("dense", "rerank"), reaches=("floor",)
+    )
     filters: str = _flag(
         "none",
         "what a document must be: conditions on its metadata, as in year>=2020, status=final|draft, source=standards/*",
@@ -288,8 +299,25 @@ class Settings(_Flags):
     def __post_init__(self) -> None:
         _check(self)
         filters.parse(self.filters)
+        self._check_floor()
         if self.dense_arm == "none" and self.lexical_arm == "none":
             raise UsageError("no arm is left to search with: set --dense or --lexical to something else than none (and its weight above 0).")
+
+    def _check_floor(self) -> None:
+        if self.floor.strip().lower() in {"none", ""}:
+            object.__setattr__(self, "floor", "none")
+            return
+        try:
+            value = float(self.floor)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or (self.floor_on == "dense" and not -1 <= value <= 1):
+            raise UsageError(f"--floor cannot be {self.floor!r}: it takes none, or a cosine from -1 to 1 (with --floor-on rerank any number).")
+        if self.floor_on == "dense" and self.dense_arm == "none":
+            raise UsageError("--floor looks at the dense arm, which is off: set --dense, or --floor-on rerank with a --reranker.")
+        if self.floor_on == "rerank" and self.reranker == "none":
+            raise UsageError("--floor-on rerank needs a --reranker.")
+        object.__setattr__(self, "floor", f"{value:g}")
 
     @property
     def dense_arm(self) -> str:

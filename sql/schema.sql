@@ -186,6 +186,15 @@ left join lab.questions q using (gold_digest, question_id);
 create view lab.run_scores as
 select run_id, measure, avg(value) as mean, count(*) as questions from lab.scores group by run_id, measure;
 
+-- Scores of rerankers by (model, question, text).
+create table lab.rerank_scores (
+    model_digest  text not null,
+    question_hash bytea not null,
+    text_hash     bytea not null,
+    score         double precision not null,
+    primary key (model_digest, question_hash, text_hash)
+);
+
 -- Searches that were served (never runs): how many passages each arm brought, what was returned. The question's words only where LAB_TRACE=on.
 create table lab.searches (
     search_id       bigint generated always as identity primary key,

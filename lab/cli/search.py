@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -13,6 +13,10 @@ from lab.cli.server import Json
 from lab.cli.words import SearchFlags, passed
 from lab.progress import say
 from lab.records import SearchResult
+
+if TYPE_CHECKING:
+    from lab.retrieval.context import Corpus
+    from lab.settings import Settings
 
 
 def search(
@@ -23,6 +27,7 @@ def search(
         str, Parameter(help="named settings (default, dense-only, lexical-only, classic, deep) or a TOML file; flags override")
     ] = "default",
     explain: Annotated[bool, Parameter(negative=(), help="show each result's rank in every arm and after every stage")] = False,
+    why: Annotated[str | None, Parameter(help="a chunk or a source: say which stage lost it, or how far it was from every arm's list")] = None,
     sql: Annotated[bool, Parameter(negative=(), help="print the SQL of the arms, runnable in psql, and search nothing")] = False,
     json: Json = False,
     flags: SearchFlags = None,
@@ -47,9 +52,11 @@ def search(
         if sql:
             line(statements(corpus, question, chosen))
             return 0
+        if why is not None:
+            return _why(corpus, question, chosen, why, json)
         found = run_search(corpus, question, settings=chosen)
     if json:
-        print_json(found.to_json())
+        print_json(found.to_json(explain=explain))
         return 0
     if found.diagnostic is not None:
         say(found.diagnostic.message if found.results else f"no results: {found.diagnostic.message}")
@@ -60,6 +67,20 @@ def search(
     for note in found.ledger.notes:
         if found.diagnostic is None or note != found.diagnostic.message:
             say(f"note: {note}")
+    return 0
+
+
+def _why(corpus: Corpus, question: str, settings: Settings, target: str, json: bool) -> int:
+    from lab.retrieval.why import why
+
+    rows = why(corpus, question, settings, target)
+    if json:
+        passages = [{"chunk_id": row.chunk_id, "ranks": dict(row.ranks), "lost_at": row.lost_at, "reason": row.reason} for row in rows]
+        print_json({"schema_version": 1, "question": question, "passages": passages})
+        return 0
+    columns = list(rows[0].ranks)
+    cells = [(row.chunk_id, *(str(rank) if rank else "–" for rank in row.ranks.values()), row.lost_at or "–", row.reason) for row in rows]
+    print_table(("passage", *columns, "lost at", "why"), cells, numeric=(False, *([True] * len(columns)), False, False))
     return 0
 
 

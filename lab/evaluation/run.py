@@ -18,10 +18,10 @@ from lab.evaluation.coverage import Target, credit, targets
 from lab.evaluation.measures import DEFAULT, Measure, Ranking, mean, parse, score_all
 from lab.gold.check import Fitted, fit
 from lab.gold.files import load_gold, only
-from lab.models.embedders import embedder
 from lab.progress import Progress, say
 from lab.records import ArmList, Diagnostic, GoldSet, Hit, Judgment, Ledger, Question, SearchResult
 from lab.retrieval.context import Corpus
+from lab.retrieval.rescore import reranker
 from lab.retrieval.search import Shared, check_runnable, open_corpus, question_vectors, rank
 from lab.settings import Settings, named
 from lab.store import documents, runs
@@ -193,7 +193,7 @@ def _begin(
                 "ingest": c.ingest.as_dict(), "corpus_digest": c.corpus_digest, "link_digest": c.link_digest, "embedder": c.embedder,
                 "model_digest": c.model_digest, "language": c.language, "index_build": dict(c.index_build), "stale_rows": c.stale_rows,
                 "authority": dict(c.authority), "chunks": corpus.chunks, "without_vector": corpus.without_vector,
-                "reranker": settings.reranker, "reranker_digest": embedder(c.embedder).digest if settings.reranker == "maxsim" else None,
+                "reranker": settings.reranker, "reranker_digest": second.digest if (second := reranker(corpus, settings)) is not None else None,
             },
             environment=surroundings,
             seed=SEED,

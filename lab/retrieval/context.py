@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lab import filters
+from lab.corpus.near import near_classes
 from lab.models.rerankers import Reranker
 from lab.records import Hit
 from lab.settings import Settings
@@ -33,6 +34,7 @@ class Corpus:
     without_vector: int
     indexes: frozenset[str] | None = None  # valid derived indexes; None: not looked at
     restrictions: dict[str, Restriction] = field(default_factory=dict, compare=False)
+    near: dict[str, str] = field(default_factory=dict, compare=False)
     twins: dict[bytes, list[Hit]] = field(default_factory=dict, compare=False)
     terms: dict[str, list[tuple[str, str, Hit]]] = field(default_factory=dict, compare=False)
 
@@ -48,6 +50,14 @@ class Corpus:
         if text not in self.restrictions:
             self.restrictions[text] = arms.passing(self.store, self.collection, [condition.path for condition in conditions])
         return self.restrictions[text]
+
+    def near_classes(self) -> Mapping[str, str] | None:
+        """Chunk id → near class, None where near twins were not looked for."""
+        if self.collection.ingest.twins != "near" or self.store.tenant is not None:
+            return None
+        if not self.near:
+            self.near.update(near_classes(self.store, self.collection))
+        return self.near
 
     def members(self, classes: Sequence[bytes]) -> dict[bytes, list[Hit]]:
         """The members of those classes, the copy that speaks for each first."""
@@ -113,6 +123,7 @@ class Context:
     members: Mapping[bytes, list[Hit]] = field(default_factory=dict)  # classes with more than one member, their speaker first
     similarities: Mapping[int, float] = field(default_factory=dict)  # cosines of the dense arm by chunk key
     allowed: frozenset[int] | None = None  # keys of the passages that pass the filters; None: no filter
+    coded: bool = False  # the lexical arm found a code or section that the question names, as a whole
     arm_weight: float = 0.0  # Σ of the weights of the arms that are on and did not abstain
     notes: list[str] = field(default_factory=list)
 

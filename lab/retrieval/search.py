@@ -13,10 +13,10 @@ from lab import filters
 from lab.corpus import vectors
 from lab.errors import LabError, UsageError
 from lab.models.embedders import embedder
-from lab.models.rerankers import MaxSim, Reranker
 from lab.records import ArmList, Candidate, Diagnostic, Hit, Ledger, Provenance, Result, SearchResult, Window
 from lab.retrieval.context import Context, Corpus, Lookups
 from lab.retrieval.fuse import fuse
+from lab.retrieval.rescore import reranker
 from lab.retrieval.stages import STAGES, Stage
 from lab.settings import Settings, named
 from lab.store import arms as queries
@@ -166,6 +166,7 @@ def rank(shared: Shared, settings: Settings, *, texts: bool = True) -> SearchRes
         members,
         {hit.key: hit.score for hit in arms["dense"].hits} if "dense" in arms else {},
         allowed.keys if (allowed := corpus.restriction(settings.filters)) is not None else None,
+        any(arm.coded for arm in arms.values()),
         sum(weights[name] for name, arm in arms.items() if arm.stopped != "abstained"),
     )
     context.notes += [arm.fallback for arm in arms.values() if arm.fallback]
@@ -186,7 +187,12 @@ def rank(shared: Shared, settings: Settings, *, texts: bool = True) -> SearchRes
         made, _, seconds[name] = shared.lists[key]
         lists.append((name, made))
     final = lists[-1][1]
-    results = _results(corpus, final, members, texts)
+    names = (
+        {c.key: c.hit.chunk_id for _, made in lists for c in made} | {m.key: m.chunk_id for ms in members.values() for m in ms}
+        if settings.dedup == "near"
+        else {}
+    )
+    results = _results(corpus, settings, names, final, members, texts)
     return SearchResult(question, results, _diagnose(corpus, settings, arms, lists), _ledger(arms, lists, context.notes, seconds), arms)
 
 
@@ -194,20 +200,17 @@ def _apply(stage: Stage, context: Context, lists: Sequence[tuple[str, list[Candi
     return stage.apply(context, lists[-1][1])
 
 
-def reranker(corpus: Corpus, settings: Settings) -> Reranker | None:
-    """The reranker that the settings name; weights load on first use."""
-    if settings.reranker == "none":
-        return None
-    return MaxSim(embedder(corpus.collection.embedder), vectors.tokens(corpus.store, embedder(corpus.collection.embedder)))
-
-
-def _results(corpus: Corpus, final: Sequence[Candidate], members: Mapping[bytes, list[Hit]], texts: bool) -> tuple[Result, ...]:
+def _results(
+    corpus: Corpus, settings: Settings, names: Mapping[int, str], final: Sequence[Candidate], members: Mapping[bytes, list[Hit]], texts: bool
+) -> tuple[Result, ...]:
     stored = queries.texts(corpus.store, corpus.collection, [c.key for c in final]) if texts and final else {}
     out = []
     for place, c in enumerate(final, 1):
         passage = stored.get(c.key)
         known = members.get(c.hit.class_id) or corpus.twins.get(c.hit.class_id) or []
         copies = tuple(m.chunk_id for m in known if m.key in c.copies)
+        if settings.dedup == "near":
+            copies = tuple(names[key] for key in c.copies if key in names)
         out.append(
             Result(
                 place, c.hit.chunk_id, c.hit.source, c.hit.start, c.hit.end, passage.text if passage else "", passage.context if passage else "",

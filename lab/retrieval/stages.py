@@ -70,6 +70,26 @@ def dedup(context: Context, candidates: list[Candidate]) -> list[Candidate]:
             # Copies differ in context, so in vector: the cosine shown is that of the copy shown, where the dense arm saw it.
             candidate = replace(candidate, hit=hit, copies=copies, similarity=context.similarities.get(speaker.key))
         out.append(candidate)
+    return _one_a_near_class(context, out) if context.settings.dedup == "near" else out
+
+
+def _one_a_near_class(context: Context, candidates: list[Candidate]) -> list[Candidate]:
+    """One candidate per near class, at its best place, spoken for by the one of highest authority; the others are listed with it."""
+    near = context.corpus.near_classes()
+    if near is None:
+        context.notes.append("near twins are not known here: equal texts alone were made one")
+        return candidates
+    groups: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        groups.setdefault(near.get(candidate.hit.chunk_id, candidate.hit.chunk_id), []).append(candidate)
+    out = []
+    for first, *others in groups.values():
+        if not others:
+            out.append(first)
+            continue
+        speaker = max((first, *others), key=lambda c: _tier(context, c))  # the first of equals
+        copies = tuple(key for c in (first, *others) for key in (c.key, *c.copies) if key != speaker.key)
+        out.append(replace(speaker, score=first.score, relevance=first.relevance, copies=copies))
     return out
 
 
@@ -87,7 +107,7 @@ def rerank(context: Context, candidates: list[Candidate]) -> list[Candidate]:
         raise LabError(f"reranker {s.reranker} returned {len(scores)} scores for {len(head)} passages, or NaN: check the model.")
     if len(head) > 1 and len(set(scores)) == 1:
         context.notes.append(f"reranker {s.reranker} gave every passage the same score: the order was kept")
-    return _by_score([_scored(c, float(score)) for c, score in zip(head, scores, strict=True)]) + list(tail)
+    return _by_score([replace(_scored(c, float(score)), reranked=float(score)) for c, score in zip(head, scores, strict=True)]) + list(tail)
 
 
 def mmr(context: Context, candidates: list[Candidate]) -> list[Candidate]:
@@ -130,6 +150,24 @@ def _scaled(relevance: Sequence[float], rrf_k: int) -> np.ndarray:
     return np.ones(len(values)) if span == 0 else (values - values.min()) / span
 
 
+def floor(context: Context, candidates: list[Candidate]) -> list[Candidate]:
+    """Nothing, where the best cosine of the dense arm (or the best score of the reranker) is below the floor; a code or section that the question names, found
+    as a whole, passes it. Independent of k."""
+    s = context.settings
+    if s.floor == "none" or not candidates or context.coded:
+        return list(candidates)
+    if s.floor_on == "rerank":
+        values = [c.reranked for c in candidates if c.reranked is not None]
+    else:
+        values = list(context.similarities.values())
+    best = max(values, default=None)
+    if best is not None and best >= float(s.floor):
+        return list(candidates)
+    said = "nothing to compare with it" if best is None else f"the best is {best:.3f}"
+    context.notes.append(f"the floor {s.floor} left nothing: {said}")
+    return []
+
+
 def cut(context: Context, candidates: list[Candidate]) -> list[Candidate]:
     """The first k."""
     return list(candidates[: context.settings.k])
@@ -142,6 +180,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("rerank", rerank, lambda s: s.reranker != "none"),
     Stage("authority_after", authority_after, lambda s: s.reranker != "none" and s.authority_weight != 0),
     Stage("mmr", mmr, lambda s: s.mmr_lambda != 1.0),
+    Stage("floor", floor, lambda s: s.floor != "none"),
     Stage("cut", cut, lambda s: True),
 )
 
@@ -156,7 +195,7 @@ def _tier(context: Context, candidate: Candidate) -> int:
 
 def _scored(c: Candidate, score: float) -> Candidate:
     # The constructor, not `replace`: this runs for every candidate of every question.
-    return Candidate(c.hit, score, score, c.similarity, c.arm_ranks, c.copies, c.linked_by)
+    return Candidate(c.hit, score, score, c.similarity, c.arm_ranks, c.copies, c.linked_by, c.reranked)
 
 
 def _by_score(candidates: Sequence[Candidate]) -> list[Candidate]:

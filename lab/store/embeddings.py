@@ -1,4 +1,4 @@
-"""The caches of what models compute: vectors and token vectors, by (model digest, hash of the exact text).
+"""The caches of what models compute: vectors, token vectors and scores of rerankers, by (model digest, hash of the exact text).
 
 Tenants have no part in them: that a text is cached tells that somebody has it. Theirs are computed anew.
 """
@@ -86,6 +86,29 @@ def store_tokens(store: Store, model_digest: str, vectors: Mapping[bytes, np.nda
         )
 
 
+def cached_scores(store: Store, model_digest: str, question: bytes, hashes: Sequence[bytes]) -> dict[bytes, float]:
+    """Text hash → the reranker's score for that question."""
+    if not hashes or store.tenant is not None:
+        return {}
+    rows = store.rows(
+        "select text_hash, score from lab.rerank_scores where model_digest = %(model)s and question_hash = %(question)s and text_hash = any(%(hashes)s)",
+        {"model": model_digest, "question": question, "hashes": list(hashes)},
+    )
+    return {bytes(key): float(score) for key, score in rows if np.isfinite(score)}
+
+
+def store_scores(store: Store, model_digest: str, question: bytes, scores: Mapping[bytes, float]) -> None:
+    finite = {key: score for key, score in scores.items() if np.isfinite(score)}
+    if not finite or store.tenant is not None:
+        return
+    with store.single() as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "insert into lab.rerank_scores (model_digest, question_hash, text_hash, score) select %s, %s, * from unnest(%s::bytea[], %s::float8[]) "
+            "on conflict (model_digest, question_hash, text_hash) do update set score = excluded.score",
+            [model_digest, question, list(finite), list(finite.values())],
+        )
+
+
 def forget(store: Store, model_digest: str) -> None:
     """Drops the cached vectors of one model."""
     with store.connection() as connection:
@@ -93,6 +116,6 @@ def forget(store: Store, model_digest: str) -> None:
 
 
 def prune(store: Store) -> int:
-    """Empties both caches; returns the number of rows that went."""
+    """Empties the caches; returns the number of rows that went."""
     with store.connection() as connection:
-        return connection.execute("delete from lab.embeddings").rowcount + connection.execute("delete from lab.token_vectors").rowcount
+        return sum(connection.execute(f"delete from lab.{table}").rowcount for table in ("embeddings", "token_vectors", "rerank_scores"))

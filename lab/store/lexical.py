@@ -78,7 +78,9 @@ def lexical(
             return tied(kept), exhausted
 
         share = 1.0 if restriction is None or restriction.sparse else len(restriction.keys) / max(chunks, 1)
-        return enough("lexical", engine, fetch, candidates, by_class, server, start, fallback, share=share)
+        found = enough("lexical", engine, fetch, candidates, by_class, server, start, fallback, share=share)
+        whole = [token for token in question_tokens(text) if token[:2] in {"e=", "s="}] if side else []
+        return replace(found, coded=bool(whole and _side(store, connection, collection, whole, chunks, restriction)))
 
 
 class _Rows:

@@ -28,6 +28,15 @@ begin
 end
 $$;
 
+-- Scores of rerankers by (model, question, text).
+create table lab.rerank_scores (
+    model_digest  text not null,
+    question_hash bytea not null,
+    text_hash     bytea not null,
+    score         double precision not null,
+    primary key (model_digest, question_hash, text_hash)
+);
+
 -- Searches that were served (never runs): how many passages each arm brought, what was returned. The question's words only where LAB_TRACE=on.
 create table lab.searches (
     search_id       bigint generated always as identity primary key,

@@ -70,7 +70,7 @@ def test_the_ledger_says_what_became_of_each_file(store: Store, lab: Lab, tmp_pa
     assert history(store, "a.md") == ["indexed", "replaced"] and history(store, "d.md") == ["indexed", "missing", "retired"]
     assert history(store, "b/c.txt")[:2] == ["indexed", "refused"]
     entry = {e.source: e for e in ledger.entries(store, collections.get(store, "c"))}["a.md"]
-    assert entry.outcome == "unchanged" and entry.checked_at > entry.changed_at and entry.extractor == "markdown-2" and entry.chunks == 1
+    assert entry.outcome == "unchanged" and entry.checked_at > entry.changed_at and entry.extractor == "markdown-3" and entry.chunks == 1
     answer = lab("collections", "c", "--json", store=store)
     assert [f["source"] for f in answer.json["files"]] == ["a.md", "b/c.txt", "d.md", "e.md"] and answer.json["files"][1]["status"] == "refused"
 

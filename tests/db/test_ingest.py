@@ -45,7 +45,7 @@ def test_a_folder_becomes_chunks_links_and_indexes(store: Store, tmp_path: Path)
     assert report.files == {"indexed": 3, "unchanged": 0, "replaced": 0, "missing": 0, "retired": 0, "refused": 0}
     assert report.chunks == 4 and report.links == {"cites": 1, "defines": 1}
     collection = collections.get(store, "c")
-    assert set(collections.indexes(store, collection)) == {"chunks_bm25", "chunks_tsv"}
+    assert set(collections.indexes(store, collection)) == {"chunks_bm25", "chunks_codes", "chunks_tsv"}
     assert {source for source, _, _ in documents.texts(store, collection)} == set(FILES)
 
 
@@ -157,7 +157,7 @@ def test_interrupting_and_running_again_loses_nothing(store: Store, tmp_path: Pa
     report = put(store, tmp_path, "c")
     assert report.files["unchanged"] >= 6 and report.files["indexed"] == 15 - report.files["unchanged"]
     assert state(store, "c") == state(store, "whole")
-    assert set(collections.indexes(store, collections.get(store, "c"))) == {"chunks_bm25", "chunks_tsv"}
+    assert set(collections.indexes(store, collections.get(store, "c"))) == {"chunks_bm25", "chunks_codes", "chunks_tsv"}
 
 
 def test_a_killed_ingest_goes_on_where_it_stopped(store: Store, tmp_path: Path) -> None:

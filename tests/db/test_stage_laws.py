@@ -13,13 +13,14 @@ from lab.records import Candidate
 from lab.resources import folder
 from lab.retrieval.context import Context, Lookups
 from lab.retrieval.fuse import fuse
-from lab.retrieval.search import Shared, open_corpus, question_vectors, reranker
+from lab.retrieval.rescore import reranker
+from lab.retrieval.search import Shared, open_corpus, question_vectors
 from lab.retrieval.stages import STAGES, Stage
 from lab.settings import Settings
 from lab.store.connect import Store
 from tests.conftest import Databases
 
-ON = Settings(authority_weight=0.3, cites="on", defines="always", reranker="maxsim", mmr_lambda=0.6)
+ON = Settings(authority_weight=0.3, cites="on", defines="always", reranker="maxsim", mmr_lambda=0.6, floor="0.05")
 OFF = {
     "authority": {"authority_weight": 0.0},
     "dedup": {"dedup": "off"},
@@ -27,6 +28,7 @@ OFF = {
     "rerank": {"reranker": "none"},
     "authority_after": {"reranker": "none"},
     "mmr": {"mmr_lambda": 1.0},
+    "floor": {"floor": "none"},
     "cut": {"k": 1000},
 }
 QUESTIONS = ("what is a quiet hour", "who signs the cold permit when the crew changes", "PRV-2041")
@@ -44,7 +46,16 @@ def setting(store: Store, question: str, settings: Settings) -> tuple[Context, l
     shared = Shared(corpus, question, question_vectors(corpus, [question])[0])
     arms = shared.arms(settings)
     members = shared.members(settings, arms)
-    context = Context(question, settings, corpus, Lookups(corpus), reranker(corpus, settings), members, arm_weight=2.0)
+    context = Context(
+        question,
+        settings,
+        corpus,
+        Lookups(corpus),
+        reranker(corpus, settings),
+        members,
+        {hit.key: hit.score for hit in arms["dense"].hits},
+        arm_weight=2.0,
+    )
     return context, fuse(arms, settings, members)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lab.errors import LabError, ServerError, UsageError
-from lab.models import servers
+from lab.models import wire
 from lab.models.embedders import embedder, prefixes
 from lab.models.servers import EmbeddingServer
 
@@ -58,7 +58,7 @@ class Fake:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answer], Fake]]:
     made: list[Fake] = []
-    monkeypatch.setattr(servers, "_PAUSE", 0.0)
+    monkeypatch.setattr(wire, "PAUSE", 0.0)
 
     def make(answer: Answer) -> Fake:
         made.append(Fake(answer))
