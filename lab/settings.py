@@ -237,6 +237,15 @@ class Settings(_Flags):
     authority_weight: float = _flag(
         0.08, "bonus of the highest authority tier, as a share of the best attainable fused score", off=0.0, low=0, high=10, reaches=("authority",)
     )
+    steps_weight: float = _flag(
+        0.0,
+        "bonus of a passage that holds a list of at least three numbered steps, as a share of the best attainable fused score",
+        off=0.0,
+        on=0.3,
+        low=0,
+        high=10,
+        reaches=("steps",),
+    )
     dedup: str = _flag(
         "exact",
         "exact: one result per class of equal normalised text, spoken for by its copy of highest authority; near: near twins too",
@@ -287,6 +296,20 @@ class Settings(_Flags):
     )
     floor_on: str = _flag(
         "dense", "what the floor looks at: dense (best cosine) or rerank (best score)", choices=("dense", "rerank"), reaches=("floor",)
+    )
+    intent: str = _flag(
+        "off",
+        "on: what a question asks for (definition, procedure, policy, lookup) sets flags for it: defines=question, steps_weight=0.3, cites=on",
+        off="off",
+        choices=("off", "on"),
+        reaches=("analyse",),
+    )
+    rewrite: str = _flag(
+        "off",
+        "rules: a question that leans on what was said before it is made to stand alone",
+        off="off",
+        choices=("off", "rules"),
+        reaches=("analyse",),
     )
     filters: str = _flag(
         "none",

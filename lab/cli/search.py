@@ -28,6 +28,7 @@ def search(
     ] = "default",
     explain: Annotated[bool, Parameter(negative=(), help="show each result's rank in every arm and after every stage")] = False,
     why: Annotated[str | None, Parameter(help="a chunk or a source: say which stage lost it, or how far it was from every arm's list")] = None,
+    history: Annotated[list[str] | None, Parameter(help="a question asked before (repeat for more); read with --rewrite rules", negative=())] = None,
     sql: Annotated[bool, Parameter(negative=(), help="print the SQL of the arms, runnable in psql, and search nothing")] = False,
     json: Json = False,
     flags: SearchFlags = None,
@@ -54,7 +55,9 @@ def search(
             return 0
         if why is not None:
             return _why(corpus, question, chosen, why, json)
-        found = run_search(corpus, question, settings=chosen)
+        found = run_search(corpus, question, settings=chosen, history=history or ())
+    if found.question != question:
+        say(f"searched for: {found.question}")
     if json:
         print_json(found.to_json(explain=explain))
         return 0

@@ -14,6 +14,7 @@ from lab.corpus import vectors
 from lab.errors import LabError, UsageError
 from lab.models.embedders import embedder
 from lab.records import ArmList, Candidate, Diagnostic, Hit, Ledger, Provenance, Result, SearchResult, Window
+from lab.retrieval.analyse import by_intent, stand_alone
 from lab.retrieval.context import Context, Corpus, Lookups
 from lab.retrieval.fuse import fuse
 from lab.retrieval.rescore import reranker
@@ -28,17 +29,18 @@ ARMS = ("dense", "lexical")  # in the order in which their shares of a fused sco
 
 
 def search(
-    collection: str | Corpus, question: str, *, store: Store | None = None, settings: Settings | str | None = None, **flags: str | float
-) -> SearchResult:
+    collection: str | Corpus, question: str, *, store: Store | None = None, settings: Settings | str | None = None, history: Sequence[str] = (),
+    **flags: str | float,
+) -> SearchResult:  # fmt: skip
     """The passages that answer `question`, best first, with the ledger that says why.
 
-    `settings` is a `Settings`, or the name of shipped ones; `flags` override (`lexical="none"`, `k=5`). Raises UsageError for an unknown
+    `history` are the questions asked before, the last one last; `rewrite=rules` reads it. `settings` is a `Settings`, or the name of shipped ones; `flags` override (`lexical="none"`, `k=5`). Raises UsageError for an unknown
     collection or flag. An empty result is no error: `diagnostic` names the step that emptied it; or the arm
     that had to do without its index.
     """
     if store is None and isinstance(collection, str):
         with connect() as opened:
-            return search(collection, question, store=opened, settings=settings, **flags)
+            return search(collection, question, store=opened, settings=settings, history=history, **flags)
     base = named(settings) if isinstance(settings, str) else settings or Settings()
     chosen = base.with_words({name: str(value) for name, value in flags.items()})
     if not isinstance(collection, Corpus):
@@ -47,6 +49,8 @@ def search(
     check_runnable(collection, chosen)
     question = queries.sanitise(question)
     with collection.store.held():
+        if chosen.rewrite == "rules" and history:
+            question = queries.sanitise(stand_alone(question, history))  # as the result's question, so that it is seen
         vector = question_vectors(collection, [question])[0] if chosen.dense_arm != "none" else None
         return rank(Shared(collection, question, vector), chosen)
 
@@ -153,6 +157,7 @@ def rank(shared: Shared, settings: Settings, *, texts: bool = True) -> SearchRes
     """Arms, fusion and stages for one settings. With `texts` False the results carry no text: the harness compares places."""
     clock = time.perf_counter
     corpus, question = shared.corpus, shared.question
+    settings, said = by_intent(corpus, question, settings)
     arms = shared.arms(settings)
     seconds = {name: arm.seconds for name, arm in arms.items()}
     members = shared.members(settings, arms)
@@ -169,6 +174,7 @@ def rank(shared: Shared, settings: Settings, *, texts: bool = True) -> SearchRes
         any(arm.coded for arm in arms.values()),
         sum(weights[name] for name, arm in arms.items() if arm.stopped != "abstained"),
     )
+    context.notes += said
     context.notes += [arm.fallback for arm in arms.values() if arm.fallback]
     context.notes += [f"{name} arm abstained: {arm.abstained}" for name, arm in arms.items() if arm.abstained]
     key: tuple[Any, ...] = (*(arm_key(settings, name) for name in ARMS), settings.reaching("fuse"))

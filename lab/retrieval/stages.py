@@ -6,6 +6,7 @@ mutated, the same input gives the same output, the off value is the identity, an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,7 @@ from lab.retrieval.context import Context
 from lab.retrieval.links import links
 from lab.settings import Settings
 
+_STEP = re.compile(r"(?m)^[ \t]*(?:\(?\d{1,2}[.)]|[Ss]tep[ \t]+\d{1,2}\b)[ \t]*\S")
 Apply = Callable[[Context, list[Candidate]], list[Candidate]]
 
 
@@ -50,6 +52,16 @@ def authority_after(context: Context, candidates: list[Candidate]) -> list[Candi
     ranked = [(s.rrf_k + 1) / (s.rrf_k + rank) + s.authority_weight * _tier(context, c) / top for rank, c in enumerate(candidates, 1)]
     order = sorted(range(len(candidates)), key=lambda i: (-ranked[i], i))
     return [_scored(candidates[i], ranked[i]) for i in order]
+
+
+def steps(context: Context, candidates: list[Candidate]) -> list[Candidate]:
+    """Adds weight × Σ(weights of the arms that answered)/(rrf_k + 1) to passages with at least three numbered steps."""
+    s = context.settings
+    if s.steps_weight == 0 or not candidates:
+        return list(candidates)
+    texts = context.lookups.texts([c.key for c in candidates])
+    bonus = s.steps_weight * context.arm_weight / (s.rrf_k + 1)
+    return _by_score([_scored(c, c.score + bonus) if len(_STEP.findall(texts.get(c.key, ""))) >= 3 else c for c in candidates])
 
 
 def dedup(context: Context, candidates: list[Candidate]) -> list[Candidate]:
@@ -175,6 +187,7 @@ def cut(context: Context, candidates: list[Candidate]) -> list[Candidate]:
 
 STAGES: tuple[Stage, ...] = (
     Stage("authority", authority, lambda s: s.authority_weight != 0),
+    Stage("steps", steps, lambda s: s.steps_weight != 0),
     Stage("dedup", dedup, lambda s: s.dedup != "off"),
     Stage("links", links, lambda s: s.links_on),
     Stage("rerank", rerank, lambda s: s.reranker != "none"),

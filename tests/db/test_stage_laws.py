@@ -20,7 +20,7 @@ from lab.settings import Settings
 from lab.store.connect import Store
 from tests.conftest import Databases
 
-ON = Settings(authority_weight=0.3, cites="on", defines="always", reranker="maxsim", mmr_lambda=0.6, floor="0.05")
+ON = Settings(authority_weight=0.3, cites="on", defines="always", reranker="maxsim", mmr_lambda=0.6, floor="0.05", steps_weight=0.3)
 OFF = {
     "authority": {"authority_weight": 0.0},
     "dedup": {"dedup": "off"},
@@ -29,6 +29,7 @@ OFF = {
     "authority_after": {"reranker": "none"},
     "mmr": {"mmr_lambda": 1.0},
     "floor": {"floor": "none"},
+    "steps": {"steps_weight": 0.0},
     "cut": {"k": 1000},
 }
 QUESTIONS = ("what is a quiet hour", "who signs the cold permit when the crew changes", "PRV-2041")
