@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lab.corpus.outcome import IngestReport
+    from lab.store.connect import Store
     from lab.store.ledger import FileEntry
 
 
@@ -94,18 +95,57 @@ def _report(report: IngestReport, json: bool) -> None:
         )
 
 
-def index(name: str) -> int:
-    """Rebuild the HNSW, BM25 and word indexes of a collection from its rows."""
+def index(
+    name: str,
+    *,
+    audit: Annotated[bool, Parameter(negative=(), help="rebuild nothing: compare the HNSW index with the exact list, and check the plan")] = False,
+    gold: Annotated[str | None, Parameter(help="gold set whose questions the audit asks; default: beginnings of 100 passages")] = None,
+    ef_search: Annotated[int, Parameter(help="breadth of the HNSW search in the audit")] = 200,
+    json: Json = False,
+) -> int:
+    """Rebuild the HNSW, BM25 and word indexes of a collection from its rows; or audit them.
+
+    Exit 3 where the audit finds a recall below 0.98 at 100, or a plan that leaves the index.
+    """
     from lab.corpus.derived import reindex
     from lab.store import collections
     from lab.store.connect import connect
 
+    if gold is not None and not audit:
+        raise UsageError("--gold names the questions of the audit: say --audit too.")
     with connect() as store:
+        if audit:
+            return _audit(store, name, gold, ef_search, json)
         collection = collections.get(store, name)
         with collections.locked(store, name):
             reindex(store, collection)
-        line(f"{name}: " + ", ".join(collections.indexes(store, collection)) + " rebuilt")
+        built = sorted(collections.indexes(store, collection))
+    if json:
+        print_json({"schema_version": 1, "collection": name, "indexes": built})
+    else:
+        line(f"{name}: {', '.join(built)} rebuilt")
     return 0
+
+
+def _audit(store: Store, name: str, gold: str | None, ef_search: int, json: bool) -> int:
+    from lab.gold.files import load_gold
+    from lab.retrieval.audit import audit, sample
+    from lab.retrieval.search import open_corpus
+
+    if not 1 <= ef_search <= 1000:
+        raise UsageError(f"--ef-search cannot be {ef_search}: it takes a whole number from 1 to 1000.")
+    corpus = open_corpus(store, name)
+    questions = [q.text for q in load_gold(gold).questions] if gold is not None else sample(corpus, 100)
+    found = audit(corpus, questions, ef_search=ef_search)
+    if json:
+        print_json({"schema_version": 1, "collection": name, **found.to_json()})
+    else:
+        line(
+            f"{name}: recall {found.recall:.4f} at {found.k} over {found.questions} questions (worst {found.worst:.2f}), ef_search {found.ef_search}, "
+            f"{found.chunks:,} chunks; p50 {found.index_p50:.1f} ms by the index, {found.exact_p50:.1f} ms exact; the plan "
+            f"{'uses' if found.index_used else 'leaves'} the index" + (", which search does not need for so few" if found.small else "")
+        )
+    return 0 if found.recall >= 0.98 and (found.index_used or found.small) else 3
 
 
 def link(

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 from pgvector import HalfVector
+from psycopg.sql import SQL, Composed
 
 from lab.records import ArmList, Hit
 from lab.store.collections import Collection, statement
@@ -238,6 +239,15 @@ def term_users(store: Store, collection: Collection, term: str, cap: int) -> int
     """How many chunks use `term`, counted up to `cap`."""
     rows = store.rows(statement(collection, "term_users"), {"language": collection.language, "term": term, "cap": cap})
     return int(rows[0][0])
+
+
+def uses_index(store: Store, collection: Collection, vector: np.ndarray, ef_search: int, limit: int) -> bool:
+    """Whether the planner answers the dense arm from the HNSW index."""
+    with store.pipelined() as connection:
+        set_here(connection, {"hnsw.ef_search": str(ef_search), "hnsw.iterative_scan": "strict_order"})
+        statement_ = Composed([SQL("explain "), statement(collection, "dense_hnsw")])
+        plan = connection.execute(statement_, {"vector": HalfVector(vector), "limit": limit}).fetchall()
+    return any("chunks_hnsw" in str(row[0]) for row in plan)
 
 
 def passing(store: Store, collection: Collection, paths: Sequence[str]) -> Restriction:

@@ -55,9 +55,11 @@ def lexical(
     # Where the planner scans a small table instead of the index, the extension has no score to give, only that of its last search.
     settings = {"enable_seqscan": "off", "enable_sort": "off"} if flat else {}
     with store.pipelined() as connection:
-        server = set_here(connection, settings)
+        side = _side(connection, collection, question_tokens(text) if codes else [], chunks, restriction)
+        whole = [token for token in question_tokens(text) if token[:2] in {"e=", "s="}] if side else []
+        coded = bool(whole) and bool(_side(connection, collection, whole, chunks, restriction))
         tsquery = _tsquery(connection, collection, asked, mode)
-        side = _side(store, connection, collection, question_tokens(text) if codes else [], chunks, restriction)
+        server = set_here(connection, settings)  # after what needs the planner as it is
         if not tsquery and not side:
             why = "the question holds no word that the index knows, only stop words or signs"
             return ArmList("lexical", engine, (), (), candidates, 0, "abstained", why, seconds=time.perf_counter() - start, fallback=fallback)
@@ -78,9 +80,7 @@ def lexical(
             return tied(kept), exhausted
 
         share = 1.0 if restriction is None or restriction.sparse else len(restriction.keys) / max(chunks, 1)
-        found = enough("lexical", engine, fetch, candidates, by_class, server, start, fallback, share=share)
-        whole = [token for token in question_tokens(text) if token[:2] in {"e=", "s="}] if side else []
-        return replace(found, coded=bool(whole and _side(store, connection, collection, whole, chunks, restriction)))
+        return replace(enough("lexical", engine, fetch, candidates, by_class, server, start, fallback, share=share), coded=coded)
 
 
 class _Rows:
@@ -123,9 +123,7 @@ def _tsquery(connection: Connection, collection: Collection, text: str, mode: st
     return str(row[0]) if row and row[0] else ""
 
 
-def _side(
-    store: Store, connection: Connection, collection: Collection, tokens: list[str], chunks: int, restriction: Restriction | None
-) -> dict[int, Hit]:
+def _side(connection: Connection, collection: Collection, tokens: list[str], chunks: int, restriction: Restriction | None) -> dict[int, Hit]:
     """Key → the passage with the sum of its side tokens' idf as score."""
     if not tokens:
         return {}

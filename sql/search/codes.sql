@@ -22,11 +22,10 @@ weights as materialized (
     ) d
 ),
 found as materialized (
-    select c.key, sum(w.idf order by w.token) as score
-    from :"schema".chunks c cross join lateral unnest(c.codes) as t (token) join weights w using (token)
-    where c.codes && (select array_agg(token) from weights)
-    group by c.key
-    order by score desc, c.key
+    select h.key, sum(w.idf order by w.token) as score
+    from weights w cross join lateral (select key from :"schema".chunks where codes @> array[w.token]) h
+    group by h.key
+    order by score desc, h.key
     limit :limit
 )
 select c.key, c.source, c.n, c.start, c."end", c.class_id, (select f.authority from :"schema".files f where f.source = c.source) as authority, s.score,
