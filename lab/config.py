@@ -37,6 +37,7 @@ _KNOWN = {
     "embed_key": ("LAB_EMBED_KEY", True),
     "rerank_model": ("LAB_RERANK_MODEL", False),
     "rerank_key": ("LAB_RERANK_KEY", True),
+    "external_key": ("LAB_EXTERNAL_KEY", True),
 }
 
 
@@ -77,7 +78,7 @@ def effective() -> dict[str, Entry]:
     defaults = {
         "home": platformdirs.user_data_dir("retrieval-lab", appauthor=False),
         "trace": "counts",
-        **dict.fromkeys(("database_url", "threads", "embed_url", "embed_key", "rerank_model", "rerank_key"), ""),
+        **dict.fromkeys(("database_url", "threads", "embed_url", "embed_key", "rerank_model", "rerank_key", "external_key"), ""),
     }
     entries = {}
     for name, (variable, secret) in _KNOWN.items():

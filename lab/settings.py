@@ -222,7 +222,7 @@ class Settings(_Flags):
         reaches=("lexical",),
     )
     candidates: int = _flag(
-        100, "rows (with dedup: exact classes) an arm contributes", low=1, high=10_000, unit="passages", reaches=("dense", "lexical")
+        100, "rows (with dedup: exact classes) an arm contributes", low=1, high=10_000, unit="passages", reaches=("dense", "lexical", "external")
     )
     ef_search: int = _flag(200, "breadth of the HNSW search", low=1, high=1000, unit="nodes", reaches=("dense",), source="pgvector")
     rrf_k: int = _flag(
@@ -233,6 +233,10 @@ class Settings(_Flags):
     )
     lexical_weight: float = _flag(
         1.0, "weight of the lexical arm in the fusion; at 0 the arm is not executed", off=0.0, low=0, high=1000, reaches=("fuse",)
+    )
+    external: str = _flag("none", "a ranked list from a search endpoint, as an arm: its URL", off="none", reaches=("external",))
+    external_weight: float = _flag(
+        1.0, "weight of the external arm in the fusion; at 0 it is not asked", off=0.0, low=0, high=1000, reaches=("fuse",)
     )
     authority_weight: float = _flag(
         0.08, "bonus of the highest authority tier, as a share of the best attainable fused score", off=0.0, low=0, high=10, reaches=("authority",)
@@ -252,7 +256,7 @@ class Settings(_Flags):
         off="off",
         choices=("off", "exact", "near"),
         on="exact",
-        reaches=("dense", "lexical", "fuse", "dedup", "links"),
+        reaches=("dense", "lexical", "external", "fuse", "dedup", "links"),
     )
     cites: str = _flag("off", "on: add passages that the top hits cite", off="off", choices=("off", "on"), reaches=("links",))
     defines: str = _flag(
@@ -315,7 +319,7 @@ class Settings(_Flags):
         "none",
         "what a document must be: conditions on its metadata, as in year>=2020, status=final|draft, source=standards/*",
         off="none",
-        reaches=("dense", "lexical", "fuse", "dedup", "links"),
+        reaches=("dense", "lexical", "external", "fuse", "dedup", "links"),
     )
     k: int = _flag(10, "how many results are returned", low=1, high=1000, unit="passages", reaches=("cut",))
 
@@ -323,8 +327,10 @@ class Settings(_Flags):
         _check(self)
         filters.parse(self.filters)
         self._check_floor()
-        if self.dense_arm == "none" and self.lexical_arm == "none":
-            raise UsageError("no arm is left to search with: set --dense or --lexical to something else than none (and its weight above 0).")
+        if not self.arms:
+            raise UsageError(
+                "no arm is left to search with: set --dense, --lexical or --external to something else than none (and its weight above 0)."
+            )
 
     def _check_floor(self) -> None:
         if self.floor.strip().lower() in {"none", ""}:
@@ -350,6 +356,17 @@ class Settings(_Flags):
     @property
     def lexical_arm(self) -> str:
         return self.lexical if self.lexical_weight > 0 else "none"
+
+    @property
+    def external_arm(self) -> str:
+        return self.external if self.external_weight > 0 else "none"
+
+    @property
+    def arms(self) -> dict[str, float]:
+        """The arms that are on, with their weights in the fusion, in the order in which their shares of a score are added."""
+        on = {"dense": self.dense_arm, "lexical": self.lexical_arm, "external": self.external_arm}
+        weights = {"dense": self.dense_weight, "lexical": self.lexical_weight, "external": self.external_weight}
+        return {name: weights[name] for name, value in on.items() if value != "none"}
 
     @property
     def links_on(self) -> bool:

@@ -16,7 +16,7 @@ def fuse(arms: Mapping[str, ArmList], settings: Settings, members: Mapping[bytes
 
     >>> # dense [a, b], lexical [b, c], k = 60 → b = 1/62 + 1/61, a = 1/61, c = 1/62
     """
-    weights = {"dense": settings.dense_weight, "lexical": settings.lexical_weight}
+    weights = settings.arms
     by_class = settings.dedup != "off"
     first: dict[object, Hit] = {}
     best: dict[object, int] = {}

@@ -16,6 +16,7 @@ from lab.models.embedders import embedder
 from lab.records import ArmList, Candidate, Diagnostic, Hit, Ledger, Provenance, Result, SearchResult, Window
 from lab.retrieval.analyse import by_intent, stand_alone
 from lab.retrieval.context import Context, Corpus, Lookups
+from lab.retrieval.external import external_arm
 from lab.retrieval.fuse import fuse
 from lab.retrieval.rescore import reranker
 from lab.retrieval.stages import STAGES, Stage
@@ -25,7 +26,7 @@ from lab.store import collections, documents, written
 from lab.store.connect import Store, connect
 from lab.store.lexical import lexical
 
-ARMS = ("dense", "lexical")  # in the order in which their shares of a fused score are added
+ARMS = ("dense", "lexical", "external")  # in the order in which their shares of a fused score are added
 
 
 def search(
@@ -99,8 +100,10 @@ def fetch_arm(corpus: Corpus, question: str, settings: Settings, vector: np.ndar
             engine=settings.dense_arm, ef_search=settings.ef_search, candidates=settings.candidates, by_class=by_class, chunks=corpus.chunks,
             lacks=corpus.lacks, restriction=corpus.restriction(settings.filters),
         )  # fmt: skip
-    if settings.lexical_arm == "none":
+    if name not in settings.arms:
         return None
+    if name == "external":
+        return external_arm(corpus, question, settings)
     return lexical(
         corpus.store, corpus.collection, question,
         ranker=settings.lexical_arm, mode=settings.query_mode, candidates=settings.candidates, by_class=by_class,
@@ -110,8 +113,7 @@ def fetch_arm(corpus: Corpus, question: str, settings: Settings, vector: np.ndar
 
 def arm_key(settings: Settings, name: str) -> tuple[Any, ...]:
     """What decides an arm's list for a question: settings with the same key share it."""
-    on = (settings.dense_arm if name == "dense" else settings.lexical_arm) != "none"
-    return (name, on, settings.reaching(name)) if on else (name, False)
+    return (name, True, settings.reaching(name)) if name in settings.arms else (name, False)
 
 
 class Shared:
@@ -161,7 +163,7 @@ def rank(shared: Shared, settings: Settings, *, texts: bool = True) -> SearchRes
     arms = shared.arms(settings)
     seconds = {name: arm.seconds for name, arm in arms.items()}
     members = shared.members(settings, arms)
-    weights = {"dense": settings.dense_weight, "lexical": settings.lexical_weight}
+    weights = settings.arms
     context = Context(
         question,
         settings,

@@ -162,8 +162,8 @@ def enough(
     stopped: Literal["enough", "exhausted", "limit"]
     while True:
         hits, exhausted = fetch(limit)
-        ranks = _ranks(hits, by_class)
-        last = next((i for i, rank in enumerate(ranks) if rank == candidates), None)
+        places = ranks(hits, by_class)
+        last = next((i for i, rank in enumerate(places) if rank == candidates), None)
         if exhausted:
             stopped = "exhausted"
             break
@@ -175,15 +175,15 @@ def enough(
             break
         limit = min(limit * 2, most)
     if last is not None:
-        hits = [hit for hit, rank in zip(hits, ranks, strict=True) if rank <= candidates]
-        ranks = [rank for rank in ranks if rank <= candidates]
+        hits = [hit for hit, rank in zip(hits, places, strict=True) if rank <= candidates]
+        places = [rank for rank in places if rank <= candidates]
         if stopped == "exhausted":
             stopped = "enough"
-    got = max(ranks, default=0)
-    return ArmList(arm, engine, tuple(hits), tuple(ranks), candidates, got, stopped, None, server(), time.perf_counter() - start, fallback)
+    got = max(places, default=0)
+    return ArmList(arm, engine, tuple(hits), tuple(places), candidates, got, stopped, None, server(), time.perf_counter() - start, fallback)
 
 
-def _ranks(hits: Sequence[Hit], by_class: bool) -> list[int]:
+def ranks(hits: Sequence[Hit], by_class: bool) -> list[int]:
     """Rank of each row, from 1. By class, a copy has the rank of its class's first row, and copies take no rank of their own."""
     if not by_class:
         return list(range(1, len(hits) + 1))
@@ -201,6 +201,13 @@ def classes(store: Store, collection: Collection, ids: Sequence[bytes]) -> dict[
         for hit in hits_of(store.rows(statement(collection, "classes"), {"classes": list(ids)})):
             found.setdefault(hit.class_id, []).append(hit)
     return found
+
+
+def hits(store: Store, collection: Collection, keys: Sequence[int]) -> dict[int, Hit]:
+    """Key → the passage as a row of an arm, score 0."""
+    if not keys:
+        return {}
+    return {hit.key: hit for hit in hits_of(store.rows(statement(collection, "hits"), {"keys": list(keys)}))}
 
 
 def texts(store: Store, collection: Collection, keys: Sequence[int]) -> dict[int, Passage]:

@@ -15,7 +15,7 @@ from lab.retrieval.fuse import fuse
 from lab.retrieval.meaning import asks_for_meaning, candidate_terms
 from lab.retrieval.stages import authority, authority_after, dedup
 from lab.settings import IngestSettings, Settings
-from lab.store.arms import _ranks, enough, tied
+from lab.store.arms import enough, ranks, tied
 from lab.store.collections import Collection
 from lab.text import term_key
 
@@ -25,7 +25,7 @@ def hit(name: str, *, tier: int = 0, cls: bytes | None = None, score: float = 1.
 
 
 def arm(name: str, hits: Sequence[Hit], by_class: bool = True) -> ArmList:
-    return ArmList(name, "test", tuple(hits), tuple(_ranks(hits, by_class)), 100, len(hits), "enough")
+    return ArmList(name, "test", tuple(hits), tuple(ranks(hits, by_class)), 100, len(hits), "enough")
 
 
 def context(settings: Settings, tiers: Sequence[int] = (9,), arm_weight: float = 2.0, members: dict[bytes, list[Hit]] | None = None) -> Context:
@@ -49,8 +49,8 @@ def test_weights_multiply_and_an_absent_list_adds_nothing() -> None:
 
 def test_copies_take_one_rank() -> None:
     copies = [hit("a", cls=b"x", key=1), hit("b", cls=b"x", key=2), hit("c", key=3)]
-    assert _ranks(copies, True) == [1, 1, 2]
-    assert _ranks(copies, False) == [1, 2, 3]
+    assert ranks(copies, True) == [1, 1, 2]
+    assert ranks(copies, False) == [1, 2, 3]
     fused = fuse({"dense": arm("dense", copies)}, Settings(), {b"x": copies[:2]})
     assert [(c.hit.source, c.score, c.copies) for c in fused] == [("a", 1 / 61, (2,)), ("c", 1 / 62, ())]
 
