@@ -381,6 +381,7 @@ def test_named_settings_run(handbook: Store) -> None:
 
 
 VARIABLES = {
+    "tokens": "{e=prv2041,w:valv}", "chunks": "575", "paths": "{}",
     "vector": "[" + ",".join(["0.1"] * 384) + "]", "limit": "5", "question": "quiet hour", "index": "kb_handbook.chunks_bm25", "tsquery": "'quiet' | 'hour'",
     "language": "english", "mode": "any", "classes": "{}", "keys": "{1,2}", "terms": '{"quiet hour"}', "parents": "{1,2,3}", "term": "quiet hour", "cap": "9",
 }  # fmt: skip
@@ -388,10 +389,35 @@ VARIABLES = {
 
 @pytest.mark.parametrize("name", sorted(p.stem for p in (folder("sql") / "search").glob("*.sql")))
 def test_psql_runs_every_search_query_as_it_stands(name: str, handbook: Store) -> None:
+    with handbook.connection() as connection:
+        if name == "lexical_bm25_postings" and not collections.with_postings(connection, collections.get(handbook, "handbook")):
+            collections.post(connection, collections.get(handbook, "handbook"))
     words = [str(embedded.binaries() / "psql"), "-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", "-v", "schema=kb_handbook"]
     words += [part for key, value in VARIABLES.items() for part in ("-v", f"{key}={value}")]
     done = subprocess.run([*words, "-f", str(folder("sql") / "search" / f"{name}.sql"), handbook.dsn], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_one_statement_for_psql_ranks_as_the_lab_does(handbook: Store) -> None:
+    """hybrid.sql: the same order as search without what is no part of it, and the same scores."""
+    corpus = open_corpus(handbook, "handbook")
+    settings = Settings(dense="exact", authority_weight=0, dedup="off", codes="off")
+    for question in ("how often is the relief valve tested", "what is a quiet hour", "who may enter a confined space", "chlorine leak at night"):
+        vector = question_vectors(corpus, [question])[0]
+        want = rank(Shared(corpus, question, vector), settings)
+        with handbook.connection() as connection:
+            connection.execute("set local enable_seqscan = off; set local hnsw.ef_search = 1000")
+            values = {
+                "vector": arms.HalfVector(vector),
+                "index": corpus.collection.bm25_index,
+                "question": question,
+                "candidates": 100,
+                "rrf_k": 60,
+                "limit": 10,
+            }
+            rows = connection.execute(query("search/hybrid", schema=corpus.collection.schema), values).fetchall()
+        assert [row[0] for row in rows] == [r.chunk_id for r in want.results]
+        assert [float(row[1]) for row in rows] == pytest.approx([r.score for r in want.results])
 
 
 def test_constant_reranker_scores_keep_the_order_and_are_noted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
