@@ -144,7 +144,9 @@ class ArmList:
     server: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     fallback: str | None = None  # why it was made another way than asked for
-    coded: bool = False  # whether a passage holds a code or section that the question names, as a whole
+    coded: Mapping[int, float] = field(
+        default_factory=dict
+    )  # key → share of the codes and sections that the question names, as wholes, 0 to 1, rare ones 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,6 +221,14 @@ class Settings(_Flags):
         choices=("off", "on"),
         reaches=("lexical",),
     )
+    code_weight: float = _flag(
+        1.0,
+        "bonus of a passage that holds a code or section which the question names, as a share of the best attainable fused score, less where it is common",
+        off=0.0,
+        low=0,
+        high=10,
+        reaches=("codes",),
+    )
     candidates: int = _flag(
         100, "rows (with dedup: exact classes) an arm contributes", low=1, high=10_000, unit="passages", reaches=("dense", "lexical", "external")
     )
@@ -455,7 +463,7 @@ NAMED: dict[str, dict[str, Value]] = {
     "lexical-only": {"dense": "none"},
     "classic": {
         "query_mode": "websearch", "lexical": "ts_rank_cd", "rrf_k": 60, "ef_search": 1000, "authority_weight": 0.0, "dedup": "off",
-        "codes": "off", "cites": "off", "defines": "off", "reranker": "none", "mmr_lambda": 1.0,
+        "codes": "off", "code_weight": 0.0, "cites": "off", "defines": "off", "reranker": "none", "mmr_lambda": 1.0,
     },
     "deep": {"candidates": 50, "rerank_depth": 50, "reranker": "maxsim", "mmr_pool": 10, "mmr_lambda": 0.7, "k": 5},
 }  # fmt: skip

@@ -123,7 +123,7 @@ class Context:
     members: Mapping[bytes, list[Hit]] = field(default_factory=dict)  # classes with more than one member, their speaker first
     similarities: Mapping[int, float] = field(default_factory=dict)  # cosines of the dense arm by chunk key
     allowed: frozenset[int] | None = None  # keys of the passages that pass the filters; None: no filter
-    coded: bool = False  # the lexical arm found a code or section that the question names, as a whole
+    coded: Mapping[int, float] = field(default_factory=dict)  # key → share of the codes and sections that the question names
     arm_weight: float = 0.0  # Σ of the weights of the arms that are on and did not abstain
     notes: list[str] = field(default_factory=list)
 

@@ -173,7 +173,7 @@ def rank(shared: Shared, settings: Settings, *, texts: bool = True) -> SearchRes
         members,
         {hit.key: hit.score for hit in arms["dense"].hits} if "dense" in arms else {},
         allowed.keys if (allowed := corpus.restriction(settings.filters)) is not None else None,
-        any(arm.coded for arm in arms.values()),
+        arms["lexical"].coded if "lexical" in arms else {},
         sum(weights[name] for name, arm in arms.items() if arm.stopped != "abstained"),
     )
     context.notes += said

@@ -31,6 +31,16 @@ class Stage:
     on: Callable[[Settings], bool]
 
 
+def codes(context: Context, candidates: list[Candidate]) -> list[Candidate]:
+    """Adds weight × share × Σ(weights of the arms that answered)/(rrf_k + 1) to a passage that holds a code or section which the question names: a list that
+    knows no codes cannot outvote the one that found it. The share is that of the codes asked for, less where a code is common."""
+    s = context.settings
+    if s.code_weight == 0 or not context.coded:
+        return list(candidates)
+    best = s.code_weight * context.arm_weight / (s.rrf_k + 1)
+    return _by_score([_scored(c, c.score + best * context.coded[c.key]) if c.key in context.coded else c for c in candidates])
+
+
 def authority(context: Context, candidates: list[Candidate]) -> list[Candidate]:
     """Adds weight × tier/T × Σ(weights of the arms that answered)/(rrf_k + 1) to the fused score.
 
@@ -186,6 +196,7 @@ def cut(context: Context, candidates: list[Candidate]) -> list[Candidate]:
 
 
 STAGES: tuple[Stage, ...] = (
+    Stage("codes", codes, lambda s: s.code_weight != 0 and s.codes == "on" and s.lexical_arm == "bm25"),
     Stage("authority", authority, lambda s: s.authority_weight != 0),
     Stage("steps", steps, lambda s: s.steps_weight != 0),
     Stage("dedup", dedup, lambda s: s.dedup != "off"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -57,7 +58,8 @@ def lexical(
     with store.pipelined() as connection:
         side = _side(connection, collection, question_tokens(text) if codes else [], chunks, restriction)
         whole = [token for token in question_tokens(text) if token[:2] in {"e=", "s="}] if side else []
-        coded = bool(whole) and bool(_side(connection, collection, whole, chunks, restriction))
+        rarest = math.log(1 + (chunks - 0.5) / 1.5) * len(whole)
+        coded = {key: hit.score / rarest for key, hit in _side(connection, collection, whole, chunks, restriction).items()} if rarest > 0 else {}
         tsquery = _tsquery(connection, collection, asked, mode)
         server = set_here(connection, settings)  # after what needs the planner as it is
         if not tsquery and not side:

@@ -30,6 +30,7 @@ OFF = {
     "mmr": {"mmr_lambda": 1.0},
     "floor": {"floor": "none"},
     "steps": {"steps_weight": 0.0},
+    "codes": {"code_weight": 0.0},
     "cut": {"k": 1000},
 }
 QUESTIONS = ("what is a quiet hour", "who signs the cold permit when the crew changes", "PRV-2041")
