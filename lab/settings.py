@@ -227,7 +227,7 @@ class Settings(_Flags):
         off=0.0,
         low=0,
         high=10,
-        reaches=("codes",),
+        reaches=("codes", "codes_after"),
     )
     candidates: int = _flag(
         100, "rows (with dedup: exact classes) an arm contributes", low=1, high=10_000, unit="passages", reaches=("dense", "lexical", "external")

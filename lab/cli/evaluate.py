@@ -50,8 +50,8 @@ def ablate(
     *,
     gold: Gold,
     factor: Annotated[
-        list[str], Parameter(negative=(), help="a flag and its values, as defines=off,question; the first is what others are compared with")
-    ],
+        list[str] | None, Parameter(negative=(), help="a flag and its values, as defines=off,question; the first is what others are compared with")
+    ] = None,
     split: Split = None,
     split_by: SplitBy = "component",
     settings: Named = "default",
@@ -59,13 +59,13 @@ def ablate(
     json: Json = False,
     flags: SearchFlags = None,
 ) -> int:
-    """Run every combination of the factors' values, and record each as a run of one experiment."""
+    """Run every combination of the factors' values, and record each as a run of one experiment. Several --settings (a,b,c) are a factor too."""
     from lab.evaluation.experiment import ablate as execute
     from lab.evaluation.measures import DEFAULT
     from lab.gold.files import load_gold
     from lab.settings import clean_factors
 
-    factors = parse_factors(factor)
+    factors = parse_factors(factor or [])
     clean_factors(factors)
     done = execute(
         collection,

@@ -116,26 +116,33 @@ def ablate(
 ) -> Experiment:
     """Runs every combination of the factors' values and records each as a run of one experiment.
 
-    The first value of a factor is what the others are compared with. `flags` are held fixed. Raises UsageError for unknown names and values.
+    The first value of a factor is what the others are compared with. Several named settings (`settings="default,dense-only"`) are a factor too, whose first is
+    what the others are compared with. `flags` are held fixed. Raises UsageError for unknown names and values.
     """
     if store is None:
         with connect() as opened:
             return ablate(collection, gold, factors, store=opened, settings=settings, split=split, measures=measures, command=command, **flags)
     start = time.monotonic()
-    base = named(settings) if isinstance(settings, str) else settings or Settings()
+    names = _names(settings)
     fixed = {Settings.flag(name).name: str(value) for name, value in flags.items()}
     words = clean_factors(factors)
-    if not words:
-        raise UsageError("an ablation needs at least one --factor, as in --factor defines=off,question.")
+    if not words and not names:
+        raise UsageError("an ablation needs at least one --factor, as in --factor defines=off,question, or several --settings.")
     both = sorted(set(fixed) & set(words))
     if both:
         raise UsageError(f"{both[0]} is both a factor and held fixed: give it once.")
     wanted = [parse(m) for m in dict.fromkeys([*measures, PRIMARY])]
     corpus = open_corpus(store, collection)
     loaded = as_gold(gold, split)
-    members = [({**fixed, **passed}, settings) for passed, settings in grid(words, base.with_words(fixed))]
-    for _, settings in members:
-        check_runnable(corpus, settings)
+    bases = {name: named(name) for name in names} or {"": named(settings) if isinstance(settings, str) else settings or Settings()}
+    members = [
+        ({**({"settings": name} if names else {}), **fixed, **passed}, member)
+        for name, base in bases.items()
+        for passed, member in grid(words, base.with_words(fixed))
+    ]
+    for _, member in members:
+        check_runnable(corpus, member)
+    words = {**({"settings": names} if names else {}), **words}
     fit(corpus.store, corpus.collection, loaded)
     experiment_id = new_id("e")
     store_runs.begin_experiment(store, experiment_id, collection, loaded.name, loaded.digest, words, command)
@@ -145,6 +152,16 @@ def ablate(
         experiment_id, collection, loaded.name, loaded.digest, words, done, differences(words, done), inert(store, words, done),
         time.monotonic() - start,
     )  # fmt: skip
+
+
+def _names(settings: Settings | str | None) -> list[str]:
+    """The named settings of `a,b,c`, which are a factor then; none for a single one."""
+    listed = [name.strip() for name in settings.split(",")] if isinstance(settings, str) else []
+    if len(listed) < 2:
+        return []
+    if len(set(listed)) < len(listed) or not all(listed):
+        raise UsageError(f"--settings {settings} must name each settings once, as in default,dense-only.")
+    return listed
 
 
 def load(store: Store, experiment_id: str) -> Experiment:
@@ -181,7 +198,7 @@ def load(store: Store, experiment_id: str) -> Experiment:
             )
         )
     factors = entry["factors"]
-    order = {name: factors[name] for name in Settings.flags() if name in factors}
+    order = {name: factors[name] for name in ("settings", *Settings.flags()) if name in factors}
     seconds = max(row.finished_at or row.created_at for row in rows) - min(row.created_at for row in rows)
     return Experiment(
         experiment_id, entry["collection"], entry["gold"], entry["gold_digest"], order, done, differences(order, done), inert(store, order, done),

@@ -41,6 +41,16 @@ def codes(context: Context, candidates: list[Candidate]) -> list[Candidate]:
     return _by_score([_scored(c, c.score + best * context.coded[c.key]) if c.key in context.coded else c for c in candidates])
 
 
+def codes_after(context: Context, candidates: list[Candidate]) -> list[Candidate]:
+    """The same after a reranker, on (rrf_k + 1)/(rrf_k + rank) + weight × share, since reranker scores have no common scale and know no codes either."""
+    s = context.settings
+    if s.code_weight == 0 or s.reranker == "none" or not context.coded:
+        return list(candidates)
+    ranked = [(s.rrf_k + 1) / (s.rrf_k + rank) + s.code_weight * context.coded.get(c.key, 0.0) for rank, c in enumerate(candidates, 1)]
+    order = sorted(range(len(candidates)), key=lambda i: (-ranked[i], i))
+    return [_scored(candidates[i], ranked[i]) for i in order]
+
+
 def authority(context: Context, candidates: list[Candidate]) -> list[Candidate]:
     """Adds weight × tier/T × Σ(weights of the arms that answered)/(rrf_k + 1) to the fused score.
 
@@ -202,6 +212,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("dedup", dedup, lambda s: s.dedup != "off"),
     Stage("links", links, lambda s: s.links_on),
     Stage("rerank", rerank, lambda s: s.reranker != "none"),
+    Stage("codes_after", codes_after, lambda s: s.reranker != "none" and s.code_weight != 0 and s.codes == "on" and s.lexical_arm == "bm25"),
     Stage("authority_after", authority_after, lambda s: s.reranker != "none" and s.authority_weight != 0),
     Stage("mmr", mmr, lambda s: s.mmr_lambda != 1.0),
     Stage("floor", floor, lambda s: s.floor != "none"),

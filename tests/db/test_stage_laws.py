@@ -31,6 +31,7 @@ OFF = {
     "floor": {"floor": "none"},
     "steps": {"steps_weight": 0.0},
     "codes": {"code_weight": 0.0},
+    "codes_after": {"code_weight": 0.0},
     "cut": {"k": 1000},
 }
 QUESTIONS = ("what is a quiet hour", "who signs the cold permit when the crew changes", "PRV-2041")
