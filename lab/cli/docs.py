@@ -11,7 +11,8 @@ def flag_table(cls: type[_Flags]) -> str:
     for flag in cls.flags().values():
         takes = (", ".join(f"`{c}`" for c in flag.choices) or f"{flag.type}{flag.range}") + (f", {flag.open}" if flag.open else "")
         off = "–" if flag.off is None else f"`{flag.off}`"
-        lines.append(f"| `--{flag.option}` | `{flag.default}` | {off} | {takes} | {flag.meaning}{f' ({flag.source})' if flag.source else ''} |")
+        meaning = (flag.meaning + (f" ({flag.source})" if flag.source else "")).replace("|", "\\|")
+        lines.append(f"| `--{flag.option}` | `{flag.default}` | {off} | {takes} | {meaning} |")
     return "\n".join(lines)
 
 
