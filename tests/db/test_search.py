@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 from pathlib import Path
@@ -110,11 +111,32 @@ def test_operators_have_no_meaning(store: Store) -> None:
     assert lexical(store, "bar & !foo") == ["a.txt"]
 
 
-@given(st.text(alphabet=st.characters(codec=None), max_size=300))
-@hypothesis_settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_text_is_a_question(handbook: Store, question: str) -> None:
-    found = search("handbook", question, store=handbook, dense="none", defines="always", cites="on")
+ANY_TEXT = st.text(alphabet=st.characters(codec=None), max_size=300)
+LONG = st.builds(
+    lambda text, times: (text * times)[:100_000], st.text(alphabet=st.characters(codec=None), min_size=1, max_size=40), st.integers(1, 3000)
+)
+FLAGS = st.sampled_from(
+    [
+        {},
+        {"query_mode": "all"},
+        {"query_mode": "websearch"},
+        {"lexical": "ts_rank"},
+        {"codes": "off"},
+        {"intent": "on"},
+        {"filters": "source=standards/*"},
+        {"dedup": "off"},
+    ]
+)
+
+
+@given(ANY_TEXT | LONG, FLAGS)
+@hypothesis_settings(
+    max_examples=2000 if os.environ.get("LAB_SLOW") == "1" else 300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_any_text_is_a_question(handbook: Store, question: str, flags: dict[str, str]) -> None:
+    found = search("handbook", question, store=handbook, dense="none", defines="always", cites="on", **flags)
     assert [r.rank for r in found.results] == list(range(1, len(found.results) + 1))
+    assert found.results or found.diagnostic is not None
 
 
 # ── order ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
