@@ -27,6 +27,7 @@ Measures = Annotated[list[str] | None, Parameter(name="--measure", negative=(), 
 def run(
     collection: str, *, gold: Gold, split: Split = None,
     split_by: SplitBy = "component", settings: Named = "default", measures: Measures = None, json: Json = False,
+    from_trec: Annotated[Path | None, Parameter(help="score this TREC run in place of a search; documents are chunks (guide.md::3) or sources")] = None,
     flags: SearchFlags = None,
 ) -> int:  # fmt: skip
     """Search every question of a gold set once, and record rankings, ledger and scores."""
@@ -34,7 +35,14 @@ def run(
     from lab.evaluation.run import run as execute
     from lab.gold.files import load_gold
 
-    done = execute(collection, load_gold(gold, split=split, split_by=split_by), settings=settings, measures=measures or DEFAULT, **passed(flags))
+    done = execute(
+        collection,
+        load_gold(gold, split=split, split_by=split_by),
+        settings=settings,
+        measures=measures or DEFAULT,
+        from_trec=from_trec,
+        **passed(flags),
+    )
     if json:
         print_json(done.to_json())
     else:

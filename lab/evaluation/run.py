@@ -7,13 +7,14 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lab.corpus.near import near_classes
 from lab.errors import CannotJudge, LabError, ServerError, UsageError
-from lab.evaluation import environment
+from lab.evaluation import environment, trec
 from lab.evaluation.coverage import Target, credit, targets
 from lab.evaluation.measures import DEFAULT, Measure, Ranking, mean, parse, score_all
 from lab.gold.check import Fitted, fit
@@ -102,21 +103,29 @@ def run(
     settings: Settings | str | None = None,
     split: str | None = None,
     measures: Sequence[str] = DEFAULT,
+    from_trec: str | Path | None = None,
     **flags: str | float,
 ) -> Run:
     """Searches every question of a gold set once, and records rankings, ledger and scores.
 
-    Raises UsageError for an unknown name, CannotJudge when the gold set does not fit the collection.
+    `from_trec` is a TREC run to be scored in place of a search: its lists are the ranking, as far as `flags` do not ask for more. Raises UsageError for an unknown name, CannotJudge when the gold set does not fit the collection.
     """
     if store is None:
         with connect() as opened:
-            return run(collection, gold, store=opened, settings=settings, split=split, measures=measures, **flags)
+            return run(collection, gold, store=opened, settings=settings, split=split, measures=measures, from_trec=from_trec, **flags)
     base = named(settings) if isinstance(settings, str) else settings or Settings()
     words = {Settings.flag(name).name: str(value) for name, value in flags.items()}
     chosen = base.with_words(words)
     wanted = [parse(m) for m in measures]
     corpus = open_corpus(store, collection)
-    return execute(corpus, as_gold(gold, split), [(words, chosen)], measures=wanted)[0]
+    loaded = as_gold(gold, split)
+    if from_trec is not None:
+        name, lists = trec.read(Path(from_trec))
+        corpus.given[name] = trec.by_text(lists, loaded.questions)
+        only_list = {"dense": "none", "lexical": "none", "external": name, "authority_weight": "0", "dedup": "off"}
+        words = {**only_list, **words}
+        chosen = base.with_words(words)
+    return execute(corpus, loaded, [(words, chosen)], measures=wanted)[0]
 
 
 def as_gold(gold: str | GoldSet, split: str | None) -> GoldSet:

@@ -10,6 +10,7 @@ import numpy as np
 
 from lab import filters
 from lab.corpus.near import near_classes
+from lab.models.external import Found
 from lab.models.rerankers import Reranker
 from lab.records import Hit
 from lab.settings import Settings
@@ -34,6 +35,7 @@ class Corpus:
     without_vector: int
     indexes: frozenset[str] | None = None  # valid derived indexes; None: not looked at
     restrictions: dict[str, Restriction] = field(default_factory=dict, compare=False)
+    given: dict[str, Mapping[str, Sequence[Found]]] = field(default_factory=dict, compare=False)  # name of a list → question → its lines
     near: dict[str, str] = field(default_factory=dict, compare=False)
     twins: dict[bytes, list[Hit]] = field(default_factory=dict, compare=False)
     terms: dict[str, list[tuple[str, str, Hit]]] = field(default_factory=dict, compare=False)

@@ -17,7 +17,12 @@ def external_arm(corpus: Corpus, question: str, settings: Settings) -> ArmList:
     """The list of the endpoint as an arm: each line the chunk that holds most of its span, a chunk once, at its first place. Lines that name what the collection
     lacks, or what the filters leave out, are counted in the reason it stopped."""
     start = time.perf_counter()
-    found = endpoint(settings.external).search(question, settings.candidates)
+    given = corpus.given.get(settings.external)
+    found = (
+        list(given.get(question, ()))[: settings.candidates]
+        if given is not None
+        else endpoint(settings.external).search(question, settings.candidates)
+    )
     spots = documents.spots(corpus.store, corpus.collection, sorted({line.source for line in found}))
     restriction = corpus.restriction(settings.filters)
     keys: dict[int, float] = {}

@@ -70,6 +70,8 @@ def open_corpus(store: Store, name: str) -> Corpus:
 def check_runnable(corpus: Corpus, settings: Settings) -> None:
     """Raises UsageError when a collection cannot be searched with these settings: before anything is recorded."""
     name = corpus.collection.name
+    if settings.external_arm.startswith("trec:") and settings.external not in corpus.given:
+        raise UsageError("a TREC run is scored by `lab run NAME --gold SET --from-trec FILE`.")
     if corpus.collection.dim is None:
         if settings.dense_arm != "none":
             raise UsageError(f"collection {name!r} was ingested with --embedder none: search it with --dense none.")
