@@ -316,6 +316,13 @@ class Settings(_Flags):
         choices=("off", "on"),
         reaches=("analyse",),
     )
+    entities: str = _flag(
+        "off",
+        "on: a key of the metadata that the question names with one of its values (status final, version 3.2) becomes a filter for it",
+        off="off",
+        choices=("off", "on"),
+        reaches=("analyse",),
+    )
     rewrite: str = _flag(
         "off",
         "rules: a question that leans on what was said before it is made to stand alone",

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from lab.errors import UsageError
 from lab.retrieval.context import Corpus
 from lab.retrieval.meaning import asks_for_meaning, candidate_terms
 from lab.settings import Settings
@@ -50,6 +51,32 @@ def by_intent(corpus: Corpus, question: str, settings: Settings) -> tuple[Settin
     }[found]
     said = f"intent {found}" + (": " + ", ".join(f"{name}={word}" for name, word in overrides.items()) if overrides else "")
     return settings.with_words(overrides), [said]
+
+
+def by_entities(corpus: Corpus, question: str, settings: Settings) -> tuple[Settings, list[str]]:
+    """(the settings with filters drawn from the question, a sentence for the ledger): "status final" or "final status", where documents have a status and one of
+    them is final. A filter that would leave no passage is not set; the same settings where `entities` is off."""
+    if settings.entities == "off":
+        return settings, []
+    drawn = []
+    for key, values in corpus.metadata_values().items():
+        name = re.escape(key.replace("_", " "))
+        for value in sorted(values, key=lambda value: (-len(value), value)):
+            said = rf"(?<!\w)(?:{name}[\s:=]+(?:is\s+|of\s+)?[\"'“‘]?{re.escape(value)}|[\"'“‘]?{re.escape(value)}[\"'”’]?\s+{name})(?![\w.]\w|\w)"
+            if re.search(said, question, re.IGNORECASE):
+                quoted = value.replace("\\", "\\\\").replace('"', '\\"')
+                drawn.append(f'{key}="{quoted}"')
+                break
+    if not drawn:
+        return settings, []
+    text = ", ".join(([] if settings.filters == "none" else [settings.filters]) + drawn)
+    try:
+        restriction = corpus.restriction(text)
+    except UsageError:  # a key that no filter can name
+        return settings, []
+    if restriction is None or not restriction.keys:
+        return settings, [f"no passage would pass the filter {text}, which the question names: it was not set"]
+    return settings.with_words({"filters": text}), [f"filter from the question: {', '.join(drawn)}"]
 
 
 def intent(corpus: Corpus, question: str) -> str:

@@ -35,6 +35,7 @@ class Corpus:
     without_vector: int
     indexes: frozenset[str] | None = None  # valid derived indexes; None: not looked at
     restrictions: dict[str, Restriction] = field(default_factory=dict, compare=False)
+    metadata: dict[str, list[str]] = field(default_factory=dict, compare=False)
     given: dict[str, Mapping[str, Sequence[Found]]] = field(default_factory=dict, compare=False)  # name of a list → question → its lines
     near: dict[str, str] = field(default_factory=dict, compare=False)
     twins: dict[bytes, list[Hit]] = field(default_factory=dict, compare=False)
@@ -43,6 +44,12 @@ class Corpus:
     def lacks(self, index: str) -> bool:
         """Whether a derived index is missing or invalid, so that search must go another way."""
         return self.indexes is not None and index not in self.indexes
+
+    def metadata_values(self) -> dict[str, list[str]]:
+        """Key of the metadata → the values that documents have."""
+        if not self.metadata:
+            self.metadata.update(arms.metadata_values(self.store, self.collection))
+        return self.metadata
 
     def restriction(self, text: str) -> Restriction | None:
         """The passages that pass some filters, None where there are none."""

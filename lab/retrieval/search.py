@@ -14,7 +14,7 @@ from lab.corpus import vectors
 from lab.errors import LabError, UsageError
 from lab.models.embedders import embedder
 from lab.records import ArmList, Candidate, Diagnostic, Hit, Ledger, Provenance, Result, SearchResult, Window
-from lab.retrieval.analyse import by_intent, stand_alone
+from lab.retrieval.analyse import by_entities, by_intent, stand_alone
 from lab.retrieval.context import Context, Corpus, Lookups
 from lab.retrieval.external import external_arm
 from lab.retrieval.fuse import fuse
@@ -161,6 +161,7 @@ def rank(shared: Shared, settings: Settings, *, texts: bool = True) -> SearchRes
     """Arms, fusion and stages for one settings. With `texts` False the results carry no text: the harness compares places."""
     clock = time.perf_counter
     corpus, question = shared.corpus, shared.question
+    settings, drawn = by_entities(corpus, question, settings)
     settings, said = by_intent(corpus, question, settings)
     arms = shared.arms(settings)
     seconds = {name: arm.seconds for name, arm in arms.items()}
@@ -178,7 +179,7 @@ def rank(shared: Shared, settings: Settings, *, texts: bool = True) -> SearchRes
         arms["lexical"].coded if "lexical" in arms else {},
         sum(weights[name] for name, arm in arms.items() if arm.stopped != "abstained"),
     )
-    context.notes += said
+    context.notes += drawn + said
     context.notes += [arm.fallback for arm in arms.values() if arm.fallback]
     context.notes += [f"{name} arm abstained: {arm.abstained}" for name, arm in arms.items() if arm.abstained]
     key: tuple[Any, ...] = (*(arm_key(settings, name) for name in ARMS), settings.reaching("fuse"))

@@ -257,6 +257,14 @@ def uses_index(store: Store, collection: Collection, vector: np.ndarray, ef_sear
     return any("chunks_hnsw" in str(row[0]) for row in plan)
 
 
+def metadata_values(store: Store, collection: Collection) -> dict[str, list[str]]:
+    """Key of the metadata → its values as text, of keys with at most 200."""
+    found: dict[str, list[str]] = {}
+    for key, value in store.rows(statement(collection, "metadata_values")):
+        found.setdefault(str(key), []).append(str(value))
+    return found
+
+
 def passing(store: Store, collection: Collection, paths: Sequence[str]) -> Restriction:
     """The passages whose document meets every condition."""
     return Restriction(frozenset(int(row[0]) for row in store.rows(statement(collection, "filtered"), {"paths": list(paths)})))

@@ -259,6 +259,26 @@ def test_links_bring_nothing_past_a_filter(store: Store, tmp_path: Path) -> None
     assert len(search("c", "valve", store=store, dense="none", cites="on", filters="year=2020").results) == 1
 
 
+def test_filters_are_drawn_from_what_the_question_names(store: Store, tmp_path: Path) -> None:
+    files = {f"{n}.md": f"---\nstatus: {s}\nversion_number: {v}\ntags: [{t}]\n---\n# {n}\n\nThe valve rule of {n}.\n"
+             for n, s, v, t in (("a", "final", "3.2", "x"), ("b", "draft", "3.21", "y"), ("c", "old draft", "4", "z"))}  # fmt: skip
+    ingest(write(tmp_path, files), "c", store=store, embedder="none")
+
+    def found(question: str, **flags: str) -> set[str]:
+        return {r.source for r in search("c", question, store=store, dense="none", entities="on", **flags).results}
+
+    assert found("valve rule with status final") == {"a.md"}
+    assert found("the final status valve rule") == {"a.md"}
+    assert found("valve rule, version number 3.2") == {"a.md"}
+    assert found("valve rule with status: old draft") == {"c.md"}
+    assert found("valve tags y") == {"b.md"}
+    assert found("the final valve rule") == {"a.md", "b.md", "c.md"}, "a value alone is a word like others"
+    assert found("valve status unknown") == {"a.md", "b.md", "c.md"}
+    assert found("valve rule with status final", filters="tags=y") == {"b.md"}, "what would leave nothing is not set"
+    notes = search("c", "valve rule with status final", store=store, dense="none", entities="on").ledger.notes
+    assert notes == ('filter from the question: status="final"',)
+
+
 def test_filters_reach_the_command_line_and_runs(store: Store) -> None:
     with pytest.raises(UsageError, match="cannot read"):
         search("c", "x", store=store, filters="oops")
