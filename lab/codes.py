@@ -23,6 +23,8 @@ from lab.text import STOP_WORDS, stem
 
 VERSION = "codes-1"
 _MOST = 400  # side tokens of one passage; a page of part numbers has no more to tell
+_LONGEST = 64  # characters of a token: a longer one is data, no code, and an index takes no key of kilobytes
+_ASKED = 20_000  # characters of a question that are looked at
 
 _UNITS = (
     "kg|g|mg|t|tons?|tonnes?|lbs?|oz|km|m|cm|mm|µm|um|nm|ft|in|inch|inches|yd|mi|l|ml|litres?|liters?|gal|s|sec|ms|min|mins|h|hr|hrs|hours?|minutes?|seconds?|"
@@ -40,10 +42,14 @@ _KIND = (
 _REFERENCE = re.compile(
     rf"(?<!\w){_KIND}[ \t\u00a0]*\n?(?P<number>(?:[A-Z][.-]?)?\d{{1,4}}(?:[.-]\d{{1,4}}){{0,5}}[a-z]?|[A-Z])(?![\w]|[.-]\d)", re.IGNORECASE
 )
-_DOTTED = re.compile(r"(?<![\w.,/-])(?P<number>(?:[A-Z]\.)?\d{1,3}(?:\.\d{1,4}){1,5})(?:\([0-9a-zA-Z]{1,4}\))*(?![\w]|[.,]\d|-\d)")
+_DOTTED = re.compile(
+    r"(?<![\w.,/$€£])(?<!(?<!\d)-)(?!\d{1,2}\.\d{1,2}\.(?:19|20)\d\d(?!\d))(?P<number>(?:[A-Z]\.)?\d{1,3}(?:\.\d{1,4}){1,5})(?:\([0-9a-zA-Z]{1,4}\))*(?![\w]|[.,]\d)"
+)
 _HEADING = re.compile(r"(?:^|> |\n#{0,6} ?)(?P<number>\d{1,3})\.? (?=[A-Z“\"‘])")
-_CODE = re.compile(r"(?<![\w@./-])(?=[\w/.-]*\d)(?=[\w/.-]*[^\W\d_])[^\W_]+(?:[-_/.][^\W_]+)*(?![\w@])")
-_SPACED = re.compile(r"(?<![\w@./-])(?P<letters>[^\W\d_]{1,12})[ \u00a0](?P<digits>\d{1,8}[A-Za-z]?(?:/[A-Za-z0-9]{1,8})?)(?![\w%]|[.,/:-]\d)")
+_CODE = re.compile(r"(?<![\w@./-])(?=[\w/.-]*\d)(?=[\w/.-]*[^\W\d_])[^\W_]++(?:[-_/.][^\W_]++)*+(?![\w@])")
+_SPACED = re.compile(
+    r"(?<![\w@./-])(?P<letters>[^\W\d_]{1,12})[ \u00a0](?P<digits>\d{1,8}[A-Za-z]?(?:/[A-Za-z0-9]{1,8})?)(?![\w%]|[.,/]\d)(?P<more>[:-]\d)?"
+)
 _NUMBER = re.compile(r"(?<![\d.,])(?P<number>\d{3,12}(?:\.\d+)?)(?![\d]|[.,]\d)")
 _ANYTHING = re.compile(r"\d|\b[A-Z]\b")
 _COMPOUND = re.compile(
@@ -62,7 +68,7 @@ def side_tokens(text: str) -> list[str]:
     >>> side_tokens("PRV-2041 is in section 4.2.1")
     ['e:prv2041', 'e=prv2041', 'n:2041', 'r:section4.2.1', 's:4', 's:4.2', 's:4.2.1', 's=4.2.1']
     """
-    return sorted(_found(unicodedata.normalize("NFKC", text), asked=False))[:_MOST]
+    return sorted(_found(_plain_text(text), asked=False))[:_MOST]
 
 
 def question_tokens(question: str) -> list[str]:
@@ -71,10 +77,10 @@ def question_tokens(question: str) -> list[str]:
     >>> question_tokens("section 4.2")
     ['r:section4.2', 's:4.2', 's=4.2', 'w:section']
     """
-    text = unicodedata.normalize("NFKC", question)
+    text = _plain_text(question[:_ASKED])
     found = _found(text, asked=True)
     words = [_fold(word) for word in _WORD.findall(text)]
-    return sorted(found | {f"w:{stem(word)}" for word in words[:200] if word not in STOP_WORDS})[:_MOST]
+    return sorted(found | {f"w:{stem(word)}" for word in words[:200] if word not in STOP_WORDS and len(word) < _LONGEST - 2})[:_MOST]
 
 
 def question_words(question: str) -> str:
@@ -82,7 +88,7 @@ def question_words(question: str) -> str:
     tokens know better; the parts of compounds and words without accents put behind.
 
     >>> question_words("the café at inlet/outlet, section 4.2")
-    'the café at inlet/outlet, section   cafe inlet outlet'
+    'the café at inlet/outlet, section  cafe inlet outlet'
     """
     text = unicodedata.normalize("NFKC", question)
     more: list[str] = []
@@ -93,6 +99,14 @@ def question_words(question: str) -> str:
         more += [piece.casefold() for piece in _PIECE.findall(match[0]) if len(piece) > 1]
     bare = _REFERENCE.sub(lambda m: f"{m['kind']} " if "." in m["number"] else m[0], text)
     return f"{bare} {' '.join(dict.fromkeys(more))}".rstrip() if more or bare != text else question
+
+
+def _plain_text(text: str) -> str:
+    """NFKC, with every hyphen of the same kind, and raised digits kept apart: 10³ is no 103."""
+    if text.isascii():
+        return text
+    raised = re.sub(r"(?<=\d)[⁰¹²³⁴-⁹]+", lambda match: "^" + match[0], text)
+    return re.sub(r"(?<=\w)[\u2010-\u2013\u2212](?=\w)", "-", unicodedata.normalize("NFKC", raised))
 
 
 def _found(text: str, *, asked: bool) -> set[str]:
@@ -116,17 +130,16 @@ def _found(text: str, *, asked: bool) -> set[str]:
         found.add(f"n:{_plain(plain)}")
         hide(match.start(), match.end())
     rest = "".join(hidden)
-    quantities: list[tuple[int, int]] = []
+    named = {match.start("number") for match in _REFERENCE.finditer(rest)}  # "section 4.2 in the manual" is no length
+    quantities: set[int] = set()
     for match in re.finditer(r"(?<![\w.,-])\d+(?:[.,]\d+)*", rest):
         unit = _UNIT.match(rest, match.end())
-        if unit is not None and not (
-            unit["unit"].isalpha() and unit["unit"][0].isupper() and len(unit["unit"]) == 1 and unit.start("unit") > match.end()
-        ):
+        if unit is not None and match.start() not in named and _is_unit(rest, match.start(), match.end(), unit):
             found.add(f"q:{_plain(match[0])}{unit['unit'].casefold()}")
-            quantities.append((match.start(), match.end()))
+            quantities.add(match.start())
 
     def is_quantity(start: int) -> bool:
-        return any(a <= start < b for a, b in quantities)
+        return start in quantities
 
     for match in _REFERENCE.finditer(rest):
         kind = match["kind"].casefold().rstrip(".")
@@ -149,10 +162,12 @@ def _found(text: str, *, asked: bool) -> set[str]:
             found |= _code(match[0], asked)
     for match in _SPACED.finditer(rest):
         letters = match["letters"].casefold()
-        if letters not in STOP_WORDS and not is_quantity(match.start("digits")):
-            found |= {f"e={letters}{match['digits'].casefold()}", f"e:{letters}{match['digits'].casefold()}"}
+        if letters not in STOP_WORDS and match.start("digits") not in named and not is_quantity(match.start("digits")):
+            found.add(f"e:{letters}{match['digits'].casefold()}")
+            if not match["more"]:  # of ISO 9001:2015 the beginning alone
+                found.add(f"e={letters}{match['digits'].casefold()}")
     for match in _NUMBER.finditer(rest):
-        if asked and re.search(r"[^\W\d_][-_/.]?$", rest[: match.start()]):
+        if asked and re.search(r"[^\W\d_][-_/.]?$", rest[max(0, match.start() - 2) : match.start()]):
             continue  # a part of a code, which is asked for as a whole
         found.add(f"n:{_plain(match['number'])}")
     for match in _COMPOUND.finditer(rest):
@@ -162,7 +177,18 @@ def _found(text: str, *, asked: bool) -> set[str]:
             folded = _fold(match[0])
             if folded != match[0].casefold() and folded not in STOP_WORDS:
                 found.add(f"w:{stem(folded)}")
-    return found
+    return {token for token in found if len(token) <= _LONGEST}
+
+
+def _is_unit(text: str, start: int, end: int, unit: re.Match[str]) -> bool:
+    """Whether what follows a number is a unit: not the A of a heading "4.2 A pump", not the "in" of "rule 7 in short"."""
+    word, spaced = unit["unit"], unit.start("unit") > end
+    if word.lower() == "in" and spaced:
+        return not re.match(r"\s+\w", text[unit.end() : unit.end() + 3])
+    if len(word) == 1 and word.isupper() and spaced:
+        at_start = start == 0 or text[start - 1] == "\n" or text[max(0, start - 2) : start] in {"> ", "# "}
+        return not (at_start and re.match(r"\s+[a-z]", text[unit.end() : unit.end() + 3]))
+    return True
 
 
 def _section(number: str, asked: bool) -> set[str]:
@@ -173,13 +199,15 @@ def _section(number: str, asked: bool) -> set[str]:
 
 def _code(code: str, asked: bool) -> set[str]:
     """A code as a whole, and its beginnings: up to every sign between components, from the first digit on. `/` stays: AB-12/3 is no AB-123."""
+    if len(code) > _LONGEST:
+        return set()
     if re.fullmatch(r"\d+(?:st|nd|rd|th)|\d+(?:\.\d+)+[a-z]?", code, re.IGNORECASE):
         return set()
     if "." in code and not re.search(r"\d", code.split(".")[0]):
         return set()  # os.path2, notes2.txt: a compound of words
     found = {f"e={_joined(code)}", f"e:{_joined(code)}"}
     if not asked:
-        for match in re.finditer(r"[-_/.]", code):
+        for match in list(re.finditer(r"[-_/.]", code))[:8]:
             head = code[: match.start()]
             if any(sign.isdigit() for sign in head) and any(sign.isalpha() for sign in head):
                 found.add(f"e:{_joined(head)}")

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from lab.errors import UsageError
 
 BUILT_IN = ("source", "format", "title", "version", "updated", "url", "authority")
-_CONDITION = re.compile(r'\s*(?P<key>[^\W\d][\w .-]*?)\s*(?P<sign>!=|>=|<=|=|>|<)\s*(?P<values>(?:"(?:[^"\\]|\\.)*"|[^,"])+)\s*(?:,|$)')
+_LONGEST = 2_000  # characters
+_CONDITION = re.compile(r'\s*(?P<key>[^\W\d][\w.-]*(?: +[\w.-]+)*)\s*(?P<sign>!=|>=|<=|=|>|<)(?P<values>(?:"(?:[^"\\]|\\.)*"|[^,"])+)(?:,|$)')
 _VALUE = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^|"]+?))\s*(?:\||$)')
 _HELP = "write conditions such as year>=2020, status=final|draft, updated<2024-07-01"
 
@@ -46,6 +47,8 @@ def parse(text: str) -> tuple[Condition, ...]:
     """
     if text.strip().lower() in {"", "none"}:
         return ()
+    if len(text) > _LONGEST or "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise UsageError(f"--filters cannot read more than {_LONGEST} characters, nor signs that are no text: {_HELP}.")
     conditions = []
     at = 0
     while at < len(text):
@@ -75,7 +78,7 @@ def _values(text: str) -> tuple[str, ...]:
 def _tests(sign: str, value: str) -> list[str]:
     """What a jsonpath must test: a number may be stored as number or text."""
     literal = json.dumps(value)
-    number = value if re.fullmatch(r"-?\d{1,15}(?:\.\d{1,15})?", value) else None
+    number = value if re.fullmatch(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?", value) else None  # 007 is a text
     if sign in {"=", "!="}:
         if "*" in value:
             pattern = ".*".join(re.sub(r"([.^$+?{}\[\]()|\\])", r"\\\1", part) for part in value.split("*"))
@@ -86,4 +89,7 @@ def _tests(sign: str, value: str) -> list[str]:
         if value.lower() in {"true", "false"}:
             tests.append(f"@ == {value.lower()}")
         return tests
-    return [f"@ {sign} {number if number is not None else literal}"]
+    if number is None:
+        return [f"@ {sign} {literal}"]
+    # A number stored as text counts as one; a text that begins as a date does is compared as text.
+    return [f"@ {sign} {number}", f'(@.type() == "string" && @.double() {sign} {number})', f'(@ like_regex "^[0-9]{{4}}-" && @ {sign} {literal})']

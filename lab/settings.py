@@ -222,7 +222,7 @@ class Settings(_Flags):
         reaches=("lexical",),
     )
     code_weight: float = _flag(
-        1.0,
+        0.5,
         "bonus of a passage that holds a code or section which the question names, as a share of the best attainable fused score, less where it is common",
         off=0.0,
         low=0,

@@ -51,7 +51,11 @@ def read(path: Path) -> tuple[str, dict[str, list[Found]]]:
 
 def _found(document: str, score: float) -> Found:
     source, sign, number = document.rpartition("::")
-    return Found(source, int(number), 0, 0, score) if sign and number.isdigit() else Found(document, None, 0, 1, score)
+    return (
+        Found(source, int(number), 0, 0, score)
+        if sign and number.isascii() and number.isdecimal() and len(number) < 10
+        else Found(document, None, 0, 1, score)
+    )
 
 
 def by_text(lists: Mapping[str, Sequence[Found]], questions: Sequence[Question]) -> dict[str, Sequence[Found]]:

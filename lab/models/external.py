@@ -10,6 +10,7 @@ The key is LAB_EXTERNAL_KEY, never part of the URL.
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -48,6 +49,8 @@ class ExternalSearch:
     def _found(self, row: Any) -> Found:
         try:
             score = float(row["score"]) if row.get("score") is not None else None
+            if score is not None and not math.isfinite(score):
+                raise ValueError(score)
             if row.get("chunk_id"):
                 source, _, number = str(row["chunk_id"]).rpartition("::")
                 return Found(source, int(number), 0, 0, score)

@@ -9,6 +9,7 @@ import numpy as np
 
 from lab.errors import UsageError
 from lab.records import SearchResult
+from lab.retrieval.analyse import by_entities, by_intent
 from lab.retrieval.context import Corpus
 from lab.retrieval.search import Shared, question_vectors, rank
 from lab.settings import Settings
@@ -34,7 +35,7 @@ def why(corpus: Corpus, question: str, settings: Settings, target: str) -> list[
     Raises UsageError where the collection has no such passage.
     """
     source, sign, number = target.rpartition("::")
-    chosen = int(number) if sign and number.isdigit() else None
+    chosen = int(number) if sign and _is_number(number) else None
     source = source if chosen is not None else target
     spots = [spot for spot in documents.spots(corpus.store, corpus.collection, [source]).get(source, []) if chosen is None or spot.n == chosen]
     if not spots:
@@ -42,9 +43,15 @@ def why(corpus: Corpus, question: str, settings: Settings, target: str) -> list[
     question = queries.sanitise(question)
     with corpus.store.held():
         vector = question_vectors(corpus, [question])[0] if settings.dense_arm != "none" else None
+        settings, _ = by_entities(corpus, question, settings)  # as rank does, so that the reasons are those of what was searched
+        settings, _ = by_intent(corpus, question, settings)
         shared = Shared(corpus, question, vector)
         found = rank(shared, settings, texts=False)
         return [_one(corpus, question, settings, vector, found, spot.key, f"{source}::{spot.n}", spot.class_id) for spot in spots]
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdecimal() and len(word) < 10
 
 
 def _one(corpus: Corpus, question: str, settings: Settings, vector: np.ndarray | None, found: SearchResult, key: int, name: str, cls: bytes) -> Why:
@@ -90,6 +97,8 @@ def _distance(corpus: Corpus, question: str, settings: Settings, vector: np.ndar
             / (np.linalg.norm(stored.astype(np.float64)) * np.linalg.norm(vector.astype(np.float64)))
         )
         return f"dense: similarity {mine:.3f}{last}"
+    if arm == "external":
+        return f"external: not among its {listed.got} results"
     alone = lexical(
         corpus.store, corpus.collection, question, ranker=settings.lexical_arm, mode=settings.query_mode, candidates=1, by_class=False, chunks=corpus.chunks,
         codes=settings.codes == "on", lacks=corpus.lacks, restriction=Restriction(frozenset({key})),

@@ -103,7 +103,7 @@ def get_passage(store: Store, collection: Any, passage_id: Any, neighbours: Any 
     """One passage by its id, with up to 5 of the passages before and behind it in the same document."""
     name = scope.check(store, collection)
     source, sign, number = passage_id.rpartition("::") if isinstance(passage_id, str) else ("", "", "")
-    if not sign or not number.isdigit() or len(number) > 9:
+    if not sign or not (number.isascii() and number.isdecimal()) or len(number) > 9:
         raise UsageError(f"passage_id cannot be {str(passage_id)[:100]!r}: take one that {NAME} returned, as in guide.md::3.")
     if isinstance(neighbours, bool) or not isinstance(neighbours, int) or not 0 <= neighbours <= 5:
         raise UsageError(f"neighbours cannot be {str(neighbours)[:50]!r}: it takes a whole number from 0 to 5.")
@@ -136,12 +136,11 @@ def _fitting(results: Sequence[Result], max_tokens: int, count: Any) -> tuple[li
         if spent + tokens > max_tokens:
             if passages:
                 return passages, len(results) - at
-            words = text.split(" ")
-            low, high = 0, len(words)
-            while low < high:  # the longest beginning that fits
+            low, high = 0, len(text)
+            while low < high:  # the longest beginning that fits, to the end of a word where there is one
                 middle = (low + high + 1) // 2
-                low, high = (middle, high) if count(" ".join(words[:middle])) <= max_tokens else (low, middle - 1)
-            text, tokens = " ".join(words[:low]), max_tokens
+                low, high = (middle, high) if count(text[:middle]) <= max_tokens else (low, middle - 1)
+            text, tokens = text[:low].rsplit(" ", 1)[0] if low < len(text) else text, max_tokens
         spent += tokens
         p = r.provenance
         passages.append(

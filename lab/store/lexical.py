@@ -45,13 +45,13 @@ def lexical(
     start = time.perf_counter()
     engine, missing = engine_of(store, ranker, lacks)
     fallback = without(missing, collection, "the scores were computed from the rows") if missing is not None else None
-    codes = codes and ranker == "bm25"
+    codes = codes and ranker == "bm25" and mode == "any"  # the other modes say themselves what must match
     if codes and collection.codes != VERSION:
         codes, fallback = (
             False,
             fallback or f"the side tokens of {collection.name} are missing, so codes were not looked for: run `lab index {collection.name}`",
         )
-    asked = question_words(text) if codes and mode == "any" else text
+    asked = question_words(text) if codes else text
     flat = engine == "bm25" and mode == "any" and (restriction is None or not restriction.sparse)
     # Where the planner scans a small table instead of the index, the extension has no score to give, only that of its last search.
     settings = {"enable_seqscan": "off", "enable_sort": "off"} if flat else {}
@@ -129,7 +129,8 @@ def _side(connection: Connection, collection: Collection, tokens: list[str], chu
     """Key → the passage with the sum of its side tokens' idf as score."""
     if not tokens:
         return {}
-    rows = connection.execute(statement(collection, "codes"), {"tokens": tokens, "chunks": chunks, "limit": _SIDE_HITS})
+    keys = restriction.listed if restriction is not None and restriction.sparse else None
+    rows = connection.execute(statement(collection, "codes"), {"tokens": tokens, "chunks": chunks, "limit": _SIDE_HITS, "keys": keys})
     return {hit.key: hit for hit in hits_of(rows) if restriction is None or hit.key in restriction.keys}
 
 

@@ -32,8 +32,8 @@ def statements(
         parts.append(text)
     if settings.lexical_arm != "none":
         text, mode = sanitise(question), settings.query_mode
-        codes = settings.codes == "on" and settings.lexical_arm == "bm25" and collection.codes == VERSION
-        asked = question_words(text) if codes and mode == "any" else text
+        codes = settings.codes == "on" and settings.lexical_arm == "bm25" and mode == "any" and collection.codes == VERSION
+        asked = question_words(text) if codes else text
         row = store.rows(query("search/tsquery"), {"language": collection.language, "question": asked, "mode": mode})
         values: dict[str, object] = {
             "question": asked, "index": collection.bm25_index, "tsquery": str(row[0][0] or ""), "limit": settings.candidates, "language": collection.language,
@@ -48,7 +48,7 @@ def statements(
             parts.append(_written(collection, "lexical_bm25_filtered" if engine == "bm25" else f"lexical_{engine}", values))
         tokens = question_tokens(text) if codes else []
         if tokens:
-            parts.append(_written(collection, "codes", {"tokens": tokens, "chunks": chunks, "limit": 1000}))
+            parts.append(_written(collection, "codes", {"tokens": tokens, "chunks": chunks, "limit": 1000, "keys": None}))
     return "\n\n".join(part.strip() for part in parts)
 
 

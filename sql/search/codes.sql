@@ -2,6 +2,7 @@
 -- idf = ln(1 + (N − df + 0.5)/(df + 0.5)), tf 1, no length term. A word inside a compound (w:) is as rare as the word is, compound or not.
 --   schema  text    kb_<name>
 --   tokens  text[]  what the question looks for
+--   keys    bigint[] only these chunks; null: all
 --   chunks  bigint  N, the passages of the collection
 --   limit   int     rows wanted
 --   gives   key bigint, source text, n int, start int, "end" int, class_id bytea, authority int, score float8, has_twins boolean
@@ -23,9 +24,10 @@ weights as materialized (
 ),
 found as materialized (
     select h.key, sum(w.idf order by w.token) as score
-    from weights w cross join lateral (select key from :"schema".chunks where codes @> array[w.token]) h
-    group by h.key
-    order by score desc, h.key
+    from weights w cross join lateral (select key, source, n from :"schema".chunks where codes @> array[w.token]) h
+    where :'keys'::bigint[] is null or h.key = any(:'keys'::bigint[])
+    group by h.key, h.source, h.n
+    order by score desc, h.source, h.n
     limit :limit
 )
 select c.key, c.source, c.n, c.start, c."end", c.class_id, (select f.authority from :"schema".files f where f.source = c.source) as authority, s.score,

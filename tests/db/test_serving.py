@@ -109,7 +109,7 @@ def test_a_passage_and_its_neighbours(served: Store, store: Store, tmp_path: Pat
     ingest(write(tmp_path, {"a.md": "# A\n\n" + "\n\n".join(f"## S{i}\n\nWords {i}." for i in range(5))}), "c", store=store, embedder="none")
     ids = [p["passage_id"] for p in tool.get_passage(store, "c", "a.md::3", 1)["passages"]]
     assert ids == ["a.md::2", "a.md::3", "a.md::4"]
-    for bad in ("a.md", "a.md::", "a.md::99", "b.md::1", "a.md::-1", None, "a.md::1e3"):
+    for bad in ("a.md", "a.md::", "a.md::99", "b.md::1", "a.md::-1", None, "a.md::1e3", "a.md::²"):
         with pytest.raises(UsageError):
             tool.get_passage(store, "c", bad)
     with pytest.raises(UsageError, match="neighbours"):

@@ -541,3 +541,27 @@ def test_numbered_headings_of_plain_text(line: str, heading: bool) -> None:
 def test_kinds_of_numbered_headings_nest_as_they_occur() -> None:
     document = read("a.txt", "Part I\n\nChapter 1\n\nArticle 1\n\nWords.\n\nArticle 2\n\nWords.\n\nChapter 2\n\nArticle 3\n\nWords.\n")
     assert [b.level for b in document.blocks if b.kind == "heading"] == [1, 2, 3, 3, 2, 3]
+
+
+def test_what_is_shown_as_it_stands_in_rest_is_kept() -> None:
+    text = "Guide\n=====\n\nExample::\n\n   .. a comment in code\n      x\n   === ===\n   a   b\n   === ===\n\n.. code-block:: rst\n\n   .. shown\n\n.. note ::\n   text kept\n"
+    assert read("a.rst", text).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (".. table:: T\n\n   === ===\n   a   b\n   === ===\n   1   2\n   === ===\n\n   words behind it\n", "words behind it"),
+        ('.. csv-table:: T\n\n   "open, 1\n' + "x" * 140_000 + "\n", "open"),
+        (".. list-table:: T\n   :header-rows: ²\n\n   * - A\n     - B\n   * - x\n     - y\n       - z\n", "- z"),
+    ],
+)
+def test_odd_tables_of_rest_lose_nothing(text: str, kept: str) -> None:
+    assert kept in read("a.rst", "Guide\n=====\n\n" + text).text
+
+
+@pytest.mark.parametrize(
+    "text", ["+-+-+\n| |\n" * 6000, "=== ===\nab\n" * 6000, ".. table::\n" + "".join(" " * n + ".. table::\n" for n in range(1, 400))]
+)
+def test_hostile_tables_of_rest_take_no_time(text: str) -> None:
+    read("a.rst", "Guide\n=====\n\n" + text)

@@ -82,14 +82,14 @@ def of(document: Any) -> Numbering:
                 _value(level, "numFmt") or "decimal", _value(level, "lvlText") or "", _int(_value(level, "start"), 1), _value(level, "pStyle")
             )
             for level in abstract.iter(_W + "lvl")
-            if (level.get(_W + "ilvl") or "0").isdigit()
+            if (level.get(_W + "ilvl") or "0").isdecimal()
         }
     for number in root.iter(_W + "num"):
         name = number.get(_W + "numId") or ""
         found.lists[name] = _value(number, "abstractNumId") or ""
         for override in number.iter(_W + "lvlOverride"):
             start = _value(override, "startOverride")
-            if start is not None and (override.get(_W + "ilvl") or "0").isdigit():
+            if start is not None and (override.get(_W + "ilvl") or "0").isdecimal():
                 found.restarts.setdefault(name, {})[int(override.get(_W + "ilvl") or 0)] = _int(start, 1)
     elements = {element.get(_W + "styleId"): element for element in document.styles.element.iter(_W + "style")}
     for name in elements:
@@ -109,7 +109,7 @@ def _numbers(properties: Any) -> tuple[str | None, int | None]:
     if properties is None:
         return None, None
     level = _value(properties, "ilvl")
-    return _value(properties, "numId"), int(level) if level is not None and level.isdigit() else None
+    return _value(properties, "numId"), int(level) if level is not None and level.isdecimal() else None
 
 
 def _value(element: Any, name: str) -> str | None:
@@ -118,4 +118,4 @@ def _value(element: Any, name: str) -> str | None:
 
 
 def _int(word: str | None, default: int) -> int:
-    return int(word) if word is not None and word.isdigit() else default
+    return int(word) if word is not None and word.isdecimal() else default

@@ -96,9 +96,9 @@ def boilerplate_judge(text: str, total: int) -> frozenset[str] | None:
     import trafilatura
 
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
-    kept = trafilatura.extract(
-        re.sub(r"^\s*<\?xml[^>]*\?>", "", text, count=1), favor_recall=True, include_comments=False, include_tables=True, output_format="txt"
-    )
+    # Which words are kept is all that is asked: spans, which it multiplies out, only cost time.
+    plain = re.sub(r"(?i)\b(?:col|row)span\s*=\s*[\"']?\d+[\"']?", "", re.sub(r"^\s*<\?xml[^>]*\?>", "", text, count=1))
+    kept = trafilatura.extract(plain, favor_recall=True, include_comments=False, include_tables=True, output_format="txt")
     if not kept or len(kept) < 0.6 * total:
         return None
     return frozenset(words(kept))

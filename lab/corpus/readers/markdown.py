@@ -108,7 +108,7 @@ _INLINE_LINK = re.compile(
 )
 _REFERENCE = re.compile(r"(?<!!)\[(?P<text>[^\[\]\n]+)\]\[(?P<label>[^\[\]\n]*)\]")
 _TARGET = re.compile(r"^ {0,3}\[(?P<label>[^\]\n]+)\]:\s*<?(?P<target>\S+?)>?(?:\s+[\"'(].*)?$", re.MULTILINE)
-_HTML_LINK = re.compile(r"<a\s[^<>]*?href\s*=\s*[\"'](?P<target>[^\"'<>\n]+)[\"'][^<>]*>.*?</a>", re.IGNORECASE | re.DOTALL)
+_HTML_LINK = re.compile(r"<a\s[^<>]*?href\s*=\s*[\"'](?P<target>[^\"'<>\n]+)[\"'][^<>]*>.{0,500}?</a>", re.IGNORECASE | re.DOTALL)
 _EXPLICIT_ANCHOR = re.compile(r"<a\s+(?:name|id)\s*=\s*[\"'](?P<name>[^\"']+)[\"']|\{#(?P<attribute>[\w:.-]+)\}")
 
 

@@ -58,7 +58,7 @@ class Numbering:
         depth = len(self._open)
         levels = self.lists.get(name, {})
         start = element.get(_TEXT + "start-value") or ""
-        counts[depth] = int(start) if start.isdigit() else counts.get(depth, levels[depth].start - 1 if depth in levels else 0) + 1
+        counts[depth] = int(start) if start.isdecimal() else counts.get(depth, levels[depth].start - 1 if depth in levels else 0) + 1
         return _written(levels, counts, depth) or "-"
 
     def heading(self, level: int) -> str:
@@ -94,7 +94,7 @@ def of(*roots: Any) -> Numbering:
             properties = style.find(_STYLE + "text-properties")
             position = (properties.get(_STYLE + "text-position") or "") if properties is not None else ""
             first = position.split(" ")[0]
-            if first == "super" or (first.rstrip("%").isdigit() and int(first.rstrip("%")) > 0):
+            if first == "super" or (first.rstrip("%").isdecimal() and int(first.rstrip("%")) > 0):
                 found.raised.add(style.get(_STYLE + "name") or "")
     return found
 
@@ -103,10 +103,10 @@ def _levels(style: Any) -> dict[int, _Level]:
     levels = {}
     for element in style:
         number = element.get(_TEXT + "level") or ""
-        if isinstance(element.tag, str) and number.isdigit():
+        if isinstance(element.tag, str) and number.isdecimal():
             shown, start = element.get(_TEXT + "display-levels") or "1", element.get(_TEXT + "start-value") or "1"
             levels[int(number)] = _Level(
                 element.get(_STYLE + "num-format") or "", element.get(_STYLE + "num-prefix") or "", element.get(_STYLE + "num-suffix") or "",
-                int(shown) if shown.isdigit() else 1, int(start) if start.isdigit() else 1,
+                int(shown) if shown.isdecimal() else 1, int(start) if start.isdecimal() else 1,
             )  # fmt: skip
     return levels

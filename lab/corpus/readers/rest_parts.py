@@ -16,8 +16,11 @@ from lab.corpus.readers.tables import rows_as_sentences
 
 _GRID = re.compile(r"[ \t]*\+(?:-+\+)+[ \t]*$")
 _SIMPLE = re.compile(r"[ \t]*=+(?:[ \t]+=+)+[ \t]*$")
-_DIRECTIVE = re.compile(r"(?P<indent>[ \t]*)\.\. (?P<name>list-table|csv-table|table)::[ \t]*(?P<title>.*)$")
-_MARKUP = re.compile(r"[ \t]*\.\.[ \t]+(?:_|\[|\||[\w:+.-]+::)")
+_DIRECTIVE = re.compile(r"(?P<indent>[ \t]*)\.\. (?P<name>list-table|csv-table|table) ?::[ \t]*(?P<title>.*)$")
+_MARKUP = re.compile(r"[ \t]*\.\.[ \t]+(?:_|\[|\||[\w:+.-]+ ?::)")
+_LITERAL = re.compile(
+    r"[ \t]*\.\. (?:code|code-block|sourcecode|literalinclude|parsed-literal|highlight|math|raw|doctest|productionlist|prompt|ipython|plot) ?::"
+)
 _COMMENT = re.compile(r"(?P<indent>[ \t]*)\.\.(?:[ \t]+\S.*)?$")
 
 
@@ -36,8 +39,16 @@ def rewritten(text: str) -> tuple[str, list[tuple[int, int]]]:
         length += len(line) + 1
 
     at = 0
+    tried = 0  # lines before it were looked at as a table, and are none
     while at < len(lines):
-        found = _table(lines, at)
+        if _LITERAL.match(lines[at]) or (lines[at].rstrip().endswith("::") and not _MARKUP.match(lines[at])):
+            for line in lines[at : _below(lines, at)]:  # what is shown as it stands
+                keep(line)
+            at = _below(lines, at)
+            continue
+        found = _table(lines, at) if at >= tried else None
+        if found is None and at >= tried and (_GRID.fullmatch(lines[at]) or _SIMPLE.fullmatch(lines[at])):
+            tried = next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
         if found is not None:
             after, title, sentences = found
             if out and out[-1].strip():
@@ -77,7 +88,7 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _table(lines: Sequence[str], at: int) -> tuple[int, str, list[str]] | None:
+def _table(lines: Sequence[str], at: int, *, inner: bool = False) -> tuple[int, str, list[str]] | None:
     """(line after, title, sentences) of the table that begins at line `at`; None where none does, or where it cannot be read."""
     line = lines[at]
     if _GRID.fullmatch(line) or _SIMPLE.fullmatch(line):
@@ -85,7 +96,7 @@ def _table(lines: Sequence[str], at: int) -> tuple[int, str, list[str]] | None:
         parsed = _parsed([row.strip("\r") for row in lines[at:after]], grid=_GRID.fullmatch(line) is not None) if after else None
         return (after, "", rows_as_sentences(table_rows(parsed[0]), parsed[1] or None)) if parsed and parsed[0] else None
     directive = _DIRECTIVE.fullmatch(line.rstrip("\r"))
-    if directive is None:
+    if directive is None or inner:
         return None
     after = _below(lines, at)
     body = [row.rstrip("\r") for row in lines[at + 1 : after]]
@@ -93,34 +104,42 @@ def _table(lines: Sequence[str], at: int) -> tuple[int, str, list[str]] | None:
     while body and (match := re.fullmatch(r"[ \t]+:([\w-]+):[ \t]*(.*)", body[0])):
         options[match[1]] = match[2]
         body.pop(0)
-    heads = int(options["header-rows"]) if options.get("header-rows", "").isdigit() else 0
+    heads = int(options["header-rows"]) if options.get("header-rows", "").isdecimal() else 0
     if directive["name"] == "csv-table":
         if "file" in options or "url" in options:
             return None
         sign = options.get("delim", ",")
         delimiter = {"tab": "\t", "space": " "}.get(sign, sign if len(sign) == 1 else ",")
         text = "\n".join(row.strip() for row in body if row.strip())
-        rows = [cells for cells in csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True) if cells]
-        if "header" in options:
-            rows = [*csv.reader(io.StringIO(options["header"]), delimiter=delimiter, skipinitialspace=True), *rows]
-            heads += 1
+        try:
+            rows = [cells for cells in csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True) if cells]
+            if "header" in options:
+                rows = [*csv.reader(io.StringIO(options["header"]), delimiter=delimiter, skipinitialspace=True), *rows]
+                heads += 1
+        except csv.Error:
+            return None
     elif directive["name"] == "list-table":
         rows = _listed(body)
     else:
         begin = next((n for n, row in enumerate(body) if row.strip()), None)
-        inner = _table(body, begin) if begin is not None else None
-        return (after, directive["title"].strip(), inner[2]) if inner is not None else None
+        found = _table(body, begin, inner=True) if begin is not None else None
+        whole = found is not None and not any(row.strip() for row in body[found[0] :])
+        return (after, directive["title"].strip(), found[2]) if found is not None and whole else None
     return (after, directive["title"].strip(), rows_as_sentences(table_rows(rows), heads or None)) if rows else None
 
 
 def _listed(body: Sequence[str]) -> list[list[str]]:
     """The cells of a `list-table`: a list of lists."""
     rows: list[list[str]] = []
+    deep = None  # where the sign of a cell stands; what stands deeper is text of the cell
     for line in body:
-        match = re.match(r"[ \t]*(?P<row>[*+-][ \t]+)?(?P<cell>[*+-](?:[ \t]+|$))(?P<text>.*)", line)
-        if match and (match["row"] or rows):
-            if match["row"]:
-                rows.append([])
+        first = re.match(r"(?P<row>[ \t]*[*+-][ \t]+)(?P<cell>[*+-](?:[ \t]+|$))(?P<text>.*)", line)
+        if first and (deep is None or len(first["row"]) == deep):
+            deep = len(first["row"])
+            rows.append([first["text"]])
+            continue
+        match = re.match(r"(?P<indent>[ \t]*)[*+-](?:[ \t]+|$)(?P<text>.*)", line)
+        if match and rows and len(match["indent"]) == deep:
             rows[-1].append(match["text"])
         elif rows and rows[-1]:
             rows[-1][-1] += " " + line.strip()
