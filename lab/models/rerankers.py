@@ -96,7 +96,8 @@ class CrossEncoder:
 
     @functools.cached_property
     def digest(self) -> str:
-        value = hashlib.sha256(str(self.model.max_length).encode())
+        longest = getattr(self.model, "max_seq_length", None) or self.model.max_length  # renamed in version 5
+        value = hashlib.sha256(str(longest).encode())
         for name, array in sorted(self.model.model.state_dict().items()):
             value.update(name.encode() + np.ascontiguousarray(array.cpu().float().numpy()).tobytes())
         return f"cross-encoder-{value.hexdigest()[:24]}"
