@@ -16,10 +16,12 @@ def bench(
     what: Annotated[
         str,
         Parameter(
-            help="help: start-up of the command line; search: the arms at 10,000 chunks, or on a collection of yours; ingest: chunks a second; embed: ingest against the model alone"
+            help="help: start-up of the command line; search: the arms at 10,000 chunks, or on a collection of yours; growth: on parts of it; ingest: chunks a second; embed: ingest against the model alone"
         ),
     ] = "help",
-    path: Annotated[Path | None, Parameter(help="ingest: a BEIR corpus to read in place of a made one; search: the name of a collection")] = None,
+    path: Annotated[
+        Path | None, Parameter(help="ingest: a BEIR corpus to read in place of a made one; search, growth: the name of a collection")
+    ] = None,
     *,
     json: Json = False,
 ) -> int:
@@ -29,11 +31,17 @@ def bench(
     from lab.report import bench_ingest, bench_search
 
     known: dict[str, Callable[[], dict[str, float]]] = {
-        "help": measure.start_up, "search": lambda: bench_search.collection_speed(str(path)) if path is not None else measure.search_speed(), "ingest": lambda: bench_ingest.ingest_speed(path), "embed": bench_ingest.embedding_share,
-    }  # fmt: skip
+        "help": measure.start_up,
+        "search": lambda: bench_search.collection_speed(str(path)) if path is not None else measure.search_speed(),
+        "growth": lambda: bench_search.growth(str(path)),
+        "ingest": lambda: bench_ingest.ingest_speed(path),
+        "embed": bench_ingest.embedding_share,
+    }
     if what not in known:
         raise unknown("benchmark", what, known)
-    if path is not None and what != "search" and (what != "ingest" or not path.exists()):
+    if path is None and what == "growth":
+        raise UsageError("name a collection: `lab bench growth NAME`.")
+    if path is not None and what not in {"search", "growth"} and (what != "ingest" or not path.exists()):
         raise UsageError(f"{path} does not exist: name a BEIR corpus." if what == "ingest" else f"lab bench {what} takes no path.")
     figures = known[what]()
     if json:

@@ -1,7 +1,8 @@
-"""Speed of search on a collection of the user's: arms, stages, the copied recipe beside them, many searchers at once."""
+"""Speed of search on a collection of the user's: arms, stages, the copied recipe beside them, many searchers at once, growth."""
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Sequence
@@ -14,12 +15,14 @@ from lab.retrieval.audit import sample
 from lab.retrieval.context import Corpus
 from lab.retrieval.search import Shared, open_corpus, question_vectors, rank
 from lab.settings import Settings
-from lab.store import naive
+from lab.store import collections, naive, part
 from lab.store.connect import Store, connect
 
 _QUESTIONS = 200
 _NAIVE = 12  # questions for the recipe that takes seconds
 _SEARCHERS = 16
+_SIZES = (10_000, 50_000)
+_PART = "bench_growth"
 
 
 def collection_speed(name: str) -> dict[str, float]:
@@ -79,3 +82,34 @@ def _many(corpus: Corpus, pairs: Sequence[tuple[str, Any]], settings: Settings) 
     return {
         f"{_SEARCHERS} searchers at once, searches a second": len(work) / whole, f"{_SEARCHERS} searchers at once, p95 ms": statistics.quantiles(times, n=20)[-1],
     }  # fmt: skip
+
+
+def growth(name: str) -> dict[str, float]:
+    """The median of both arms at 10,000, at 50,000 and at all passages of a collection, and the exponent: 0 does not grow, 1 grows with the size."""
+    with connect() as store:
+        whole = open_corpus(store, name)
+        if whole.collection.dim is None or whole.chunks < 2 * _SIZES[0]:
+            raise UsageError(f"growth is measured on a collection with vectors and at least {2 * _SIZES[0]:,} passages; {name!r} is none.")
+        questions = sample(whole, _QUESTIONS)
+        pairs = [(text, vector) for text, vector in zip(questions, question_vectors(whole, questions), strict=True) if vector is not None]
+        figures: dict[str, float] = {}
+        try:
+            for size in [*(size for size in _SIZES if size < whole.chunks), whole.chunks]:
+                if size < whole.chunks:
+                    say(f"copying {size:,} passages …")
+                    part.copy_part(store, whole.collection, _PART, size)
+                corpus = open_corpus(store, _PART) if size < whole.chunks else whole
+                found = _one_by_one(corpus, pairs, Settings(authority_weight=0.0))
+                figures[f"{size:,} chunks, both arms, p50 ms"] = found["both arms, p50 ms"]
+        finally:
+            if collections.find(store, _PART) is not None:
+                collections.drop(store, _PART)
+        sizes = [float(label.split(" ")[0].replace(",", "")) for label in figures]
+        return {**figures, "exponent": _exponent(sizes, list(figures.values()))}
+
+
+def _exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
+    """Slope of log time over log size, by least squares."""
+    xs, ys = [math.log(x) for x in sizes], [math.log(y) for y in times]
+    mx, my = statistics.mean(xs), statistics.mean(ys)
+    return sum((x - mx) * (y - my) for x, y in zip(xs, ys, strict=True)) / sum((x - mx) ** 2 for x in xs)

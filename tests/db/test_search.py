@@ -23,6 +23,7 @@ from lab.settings import IngestSettings, Settings, named
 from lab.store import arms, collections, documents, embedded
 from lab.store.connect import Store
 from lab.store.lexical import lexical as arm
+from lab.store.part import copy_part
 from lab.store.queries import query
 from tests.conftest import Databases, Lab, write
 
@@ -440,6 +441,19 @@ def test_the_one_statement_for_psql_ranks_as_the_lab_does(handbook: Store) -> No
             rows = connection.execute(query("search/hybrid", schema=corpus.collection.schema), values).fetchall()
         assert [row[0] for row in rows] == [r.chunk_id for r in want.results]
         assert [float(row[1]) for row in rows] == pytest.approx([r.score for r in want.results])
+
+
+def test_a_part_of_a_collection_is_one_of_its_own(handbook: Store) -> None:
+    whole = collections.get(handbook, "handbook")
+    try:
+        made = copy_part(handbook, whole, "part", 100)
+        assert (made.chunks, made.codes, made.dim) == (100, whole.codes, whole.dim)
+        assert copy_part(handbook, whole, "part", 50).chunks == 50
+        found = search("part", "relief valve", store=handbook)
+        assert len(found.results) == 10
+        assert found.diagnostic is None
+    finally:
+        collections.drop(handbook, "part")
 
 
 def test_constant_reranker_scores_keep_the_order_and_are_noted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
