@@ -95,7 +95,7 @@ def test_a_run_records_what_it_takes_to_repeat_it(small: tuple[Store, Path]) -> 
         "stopped": {"exhausted": 4},
     }
     assert row.server["enable_seqscan"] == "off" and row.finished_at is not None and row.seed > 0
-    assert list(row.stages) == ["lexical", "fuse", "dedup", "cut"]
+    assert list(row.stages) == ["lexical", "fuse", "codes", "dedup", "cut"]
 
 
 def test_the_database_holds_every_number(small: tuple[Store, Path]) -> None:
@@ -107,7 +107,7 @@ def test_the_database_holds_every_number(small: tuple[Store, Path]) -> None:
         "select stage, rank from lab.ledger_rows where run_id = %(r)s and question_id = 'q2' and chunk_id = 'c.md::1' order by position",
         {"r": done.run_id},
     )
-    assert ledger == [("lexical", 1), ("fuse", None), ("authority", None), ("dedup", None), ("cut", None)], (
+    assert ledger == [("lexical", 1), ("fuse", None), ("codes", None), ("authority", None), ("dedup", None), ("cut", None)], (
         "merged into its twin b.md, which was ranked first"
     )
 

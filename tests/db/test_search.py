@@ -352,7 +352,7 @@ def test_mmr_takes_the_different_one_second(store: Store) -> None:
 def test_the_ledger_says_where_a_passage_stood(store: Store, tmp_path: Path) -> None:
     ingest(write(tmp_path, RULES), "c", store=store, embedder="none")
     found = search("c", "define dead leg", store=store, dense="none", defines="question", k=2)
-    assert found.ledger.columns == ("lexical", "fuse", "authority", "dedup", "links", "cut")
+    assert found.ledger.columns == ("lexical", "fuse", "codes", "authority", "dedup", "links", "cut")
     first = found.results[0]
     row = {c: found.ledger.rank(first.key, c) for c in found.ledger.columns}
     assert row["lexical"] == row["fuse"] == row["dedup"] == 3 and row["links"] == row["cut"] == 1
