@@ -18,6 +18,7 @@ from lab.store.collections import Collection, statement
 from lab.store.connect import Connection, Store
 
 EXACT_BELOW = 2_000  # chunks; below, comparing all vectors is both right and fast
+_COMPARED = 20_000  # passages that pass a filter; below, comparing their vectors takes less time than walking on through the index
 _CAP = 20  # an arm asks for at most this many times `candidates` rows
 Fetch = Callable[[int], tuple[list[Hit], bool]]  # rows wanted → (rows, whether there are no more)
 
@@ -47,13 +48,17 @@ def sanitise(question: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """The passages that pass the filters. `sparse`: so few that each of them is looked at; else an index is searched further."""
+    """The passages that pass the filters. `sparse`: so few that each is scored; `few`: so few that each vector is compared; else an index is searched further."""
 
     keys: frozenset[int]
 
     @property
     def sparse(self) -> bool:
         return len(self.keys) <= EXACT_BELOW
+
+    @property
+    def few(self) -> bool:
+        return len(self.keys) <= _COMPARED
 
     @property
     def listed(self) -> list[int]:
@@ -64,7 +69,7 @@ def dense(
     store: Store, collection: Collection, vector: np.ndarray | None, *, engine: str, ef_search: int, candidates: int, by_class: bool, chunks: int,
     lacks: Callable[[str], bool] = lambda index: False, restriction: Restriction | None = None,
 ) -> ArmList:  # fmt: skip
-    """The dense arm. `engine` is hnsw or exact; hnsw runs exact at ≤ 2,000 chunks (or ≤ 2,000 that pass the filters), and where its index is missing.
+    """The dense arm. `engine` is hnsw or exact; hnsw runs exact at ≤ 2,000 chunks (or ≤ 20,000 that pass the filters), and where its index is missing.
 
     A question without a vector abstains. Where the index search ends before `candidates` passages passed the filters, those that pass are compared exactly.
     """
@@ -72,7 +77,7 @@ def dense(
         return ArmList("dense", engine, (), (), candidates, 0, "abstained", "the question's vector is zero")
     wanted = dense_engine(engine, chunks)
     fallback = without("HNSW", collection, "all vectors were compared") if wanted == "hnsw" and lacks("chunks_hnsw") else None
-    used = "exact" if fallback or (restriction is not None and restriction.sparse) else wanted
+    used = "exact" if fallback or (restriction is not None and restriction.few) else wanted
     value = HalfVector(vector)
     settings = {"hnsw.ef_search": str(ef_search), "hnsw.iterative_scan": "strict_order"} if used == "hnsw" else {}
     start = time.perf_counter()
