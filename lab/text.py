@@ -59,7 +59,7 @@ def class_id(text: str) -> bytes:
 
 def words(text: str) -> list[str]:
     """Lower-case words in order; an apostrophe's tail is dropped (`pump's` → `pump`)."""
-    return [re.split(r"['’]", match)[0] for match in _WORD.findall(text.lower())]
+    return [match.partition("'")[0].partition("’")[0] for match in _WORD.findall(text.lower())]
 
 
 @functools.cache

@@ -23,7 +23,7 @@ def relink(store: Store, collection: Collection) -> dict[str, int]:
         rows += linking.link_rows(documents.linkable(store, collection, [tenant]), spots, known, left_out)
     found = replace_links(store, collection, rows, linking.EXTRACTOR)
     counts = {**found, "external": left_out.external, "unresolved": left_out.unresolved}
-    collections.set_link_counts(store, collection, counts)
+    collections.set_link_counts(store, collection, counts, linking.EXTRACTOR)
     return counts
 
 

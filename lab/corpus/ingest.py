@@ -14,6 +14,7 @@ from typing import Any
 from lab.codes import VERSION
 from lab.corpus import authority, chunking, metadata, near, reading, sources
 from lab.corpus.derived import relink
+from lab.corpus.linking import EXTRACTOR
 from lab.corpus.outcome import IngestReport
 from lab.corpus.readers import beir
 from lab.corpus.readers.worker import Worker
@@ -28,7 +29,7 @@ from lab.store import collections, documents, ledger, tenants
 from lab.store.collections import Collection
 from lab.store.connect import Store, connect
 
-_WINDOW = 256  # chunks that are embedded and stored together
+_WINDOW = 1024  # chunks that are embedded together: the more, the less padding; vectors are kept as they come, so that a stop loses none
 FORMATS = ("auto", "beir")
 
 
@@ -302,7 +303,7 @@ def _ingest_records(work: _Work, path: Path) -> None:
                 continue
             window.append(load)
             held += len(load.chunks)
-            if held >= (_WINDOW if work.model.dim is not None else 20 * _WINDOW):
+            if held >= (_WINDOW if work.model.dim is not None else 5 * _WINDOW):
                 _store(work, window, bar, together=True)
                 window, held = [], 0
         _store(work, window, bar, together=True)
@@ -418,7 +419,7 @@ def _finish(work: _Work, missing: Sequence[str], start: float) -> IngestReport:
         tiers = {source: authority.tier(work.rules, tenants.bare(source, row.tenant)) for source, row in rows.items()}
         collections.set_authority(work.store, collection, work.rules, tiers)
     now = collections.get(work.store, collection.name)  # what an interrupted call left undone counts too
-    if not now.link_digest:
+    if not now.link_digest or now.link_extractor != EXTRACTOR:
         relink(work.store, collection)
     if now.codes != VERSION:
         documents.recode(work.store, collection)

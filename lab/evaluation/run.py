@@ -199,7 +199,8 @@ def _begin(
             settings_digest=settings.digest,
             passed=passed,
             inputs={
-                "ingest": c.ingest.as_dict(), "corpus_digest": c.corpus_digest, "link_digest": c.link_digest, "embedder": c.embedder,
+                "ingest": c.ingest.as_dict(), "corpus_digest": c.corpus_digest, "link_digest": c.link_digest, "link_extractor": c.link_extractor,
+                "embedder": c.embedder,
                 "model_digest": c.model_digest, "language": c.language, "index_build": dict(c.index_build), "stale_rows": c.stale_rows,
                 "authority": dict(c.authority), "chunks": corpus.chunks, "without_vector": corpus.without_vector,
                 "reranker": settings.reranker, "reranker_digest": second.digest if (second := reranker(corpus, settings)) is not None else None,

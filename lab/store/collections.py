@@ -41,7 +41,7 @@ class Collection:
     chunks: int
     without_vector: int
     stale_rows: int
-    link_counts: Mapping[str, int]
+    link_counts: Mapping[str, Any]  # mentions a relation, references left out, and `extractor`: who found them
     codes: str
     tenant: str | None = None  # whose copy this is; None: the whole
 
@@ -52,6 +52,11 @@ class Collection:
     @property
     def bm25_index(self) -> str:
         return f"{self.schema}.chunks_bm25"
+
+    @property
+    def link_extractor(self) -> str:
+        """The version of the link extractor that made the stored links; empty where that was not recorded."""
+        return str(self.link_counts.get("extractor", ""))
 
     @property
     def top_tier(self) -> int:
@@ -240,10 +245,11 @@ def _indexed(store: Store, collection: Collection) -> None:
         )
 
 
-def set_link_counts(store: Store, collection: Collection, counts: Mapping[str, int]) -> None:
-    """Enters what the last linking found and left out."""
+def set_link_counts(store: Store, collection: Collection, counts: Mapping[str, int], extractor: str) -> None:
+    """Enters what the last linking found and left out, and the version of what found it."""
     with store.single() as connection:
-        connection.execute("update lab.collections set link_counts = %s where name = %s", [Jsonb(dict(counts)), collection.name])
+        entry = Jsonb({**counts, "extractor": extractor})
+        connection.execute("update lab.collections set link_counts = %s where name = %s", [entry, collection.name])
 
 
 def set_authority(store: Store, collection: Collection, rules: Mapping[str, Any], tiers: Mapping[str, int]) -> None:

@@ -10,7 +10,7 @@ from lab.store import bulk
 from lab.store.collections import Collection
 from lab.store.connect import Store
 
-_BULK = 5_000  # unpaired classes from which on all bands are joined at once
+_FEW = 0.02  # share of classes to compare up to which each is looked up in the index; from there on all bands are joined at once, which is quicker
 
 
 def _sql(text: str, collection: Collection) -> sql.Composed:
@@ -55,10 +55,10 @@ def candidates(store: Store, collection: Collection) -> Iterator[tuple[bytes, by
     """(class, class, text, text) of the pairs that share a band and of which one was not compared yet; streamed, each once, the smaller name first."""
     schema = collection.schema
     with store.connection() as connection, connection.cursor(name="near") as cursor:
-        row = connection.execute(_sql("select count(*) from {0}.near where not paired", collection)).fetchone()
+        row = connection.execute(_sql("select count(*) filter (where not paired), count(*) from {0}.near", collection)).fetchone()
         if row is None or not row[0]:
             return
-        if row[0] > _BULK:
+        if row[0] > _FEW * row[1]:
             pairs = (
                 "with bands as (select class_id, paired, unnest(bands) as band from {0}.near) "
                 "select distinct a.class_id as a, b.class_id as b from bands a join bands b using (band) "

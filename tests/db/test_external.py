@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -16,6 +13,7 @@ from lab.models import external, wire
 from lab.retrieval.search import search
 from lab.store.connect import Store
 from tests.conftest import Databases, Lab, write
+from tests.servers import Fake
 
 TEXT = "# A\n\n" + "\n\n".join(f"## Part {name}\n\nWords of {name} stand here." for name in ("one", "two", "three"))
 
@@ -27,26 +25,8 @@ def parts(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield store
 
 
-class Endpoint:
-    def __init__(self, answer: Any) -> None:
-        self.asked: list[tuple[Any, str | None]] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                outer.asked.append((json.loads(self.rfile.read(int(self.headers["Content-Length"]))), self.headers.get("Authorization")))
-                data = json.dumps(answer).encode()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{server.server_port}/search"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+def endpoint(answer: Any) -> Fake:
+    return Fake(lambda path, body: (200, answer))
 
 
 @pytest.fixture(autouse=True)
@@ -59,27 +39,27 @@ def test_the_list_alone_is_the_ranking(parts: Store, monkeypatch: pytest.MonkeyP
     """A chunk by id, a span, a document, and one place twice: each chunk once, at its first place."""
     monkeypatch.setenv("LAB_EXTERNAL_KEY", "key-of-theirs")
     at = TEXT.index("Words of three")
-    endpoint = Endpoint({"results": [{"source": "a.md", "start": at, "end": at + 10, "score": 9.5}, {"chunk_id": "a.md::1"}, {"source": "b.md"},
+    fake = endpoint({"results": [{"source": "a.md", "start": at, "end": at + 10, "score": 9.5}, {"chunk_id": "a.md::1"}, {"source": "b.md"},
                                      {"source": "a.md", "start": at + 1, "end": at + 5}]})  # fmt: skip
-    found = search("c", "anything", store=parts, dense="none", lexical="none", external=endpoint.url, authority_weight=0)
+    found = search("c", "anything", store=parts, dense="none", lexical="none", external=f"{fake.url}/search", authority_weight=0)
     assert [r.chunk_id for r in found.results] == ["a.md::3", "a.md::1", "b.md::1"]
     assert [r.score for r in found.results] == [1 / 61, 1 / 62, 1 / 63]
-    assert endpoint.asked == [({"question": "anything", "k": 100}, "Bearer key-of-theirs")]
+    assert fake.asked == [("/search", {"question": "anything", "k": 100}, "Bearer key-of-theirs")]
     assert found.arms["external"].hits[0].score == 9.5
 
 
 def test_it_is_fused_with_its_weight_and_off_at_zero(parts: Store) -> None:
-    endpoint = Endpoint({"results": [{"source": "b.md"}]})
-    both = search("c", "words of two", store=parts, external=endpoint.url, external_weight=5, k=1)
+    fake = endpoint({"results": [{"source": "b.md"}]})
+    both = search("c", "words of two", store=parts, external=f"{fake.url}/search", external_weight=5, k=1)
     assert both.results[0].source == "b.md"
-    asked = len(endpoint.asked)
-    assert search("c", "words of two", store=parts, external=endpoint.url, external_weight=0, k=1).results[0].source == "a.md"
-    assert len(endpoint.asked) == asked
+    asked = len(fake.asked)
+    assert search("c", "words of two", store=parts, external=f"{fake.url}/search", external_weight=0, k=1).results[0].source == "a.md"
+    assert len(fake.asked) == asked
 
 
 def test_places_that_the_collection_lacks_are_said(parts: Store) -> None:
-    endpoint = Endpoint({"results": [{"source": "nowhere.md"}, {"chunk_id": "a.md::99"}, {"source": "b.md"}]})
-    found = search("c", "x", store=parts, dense="none", lexical="none", external=endpoint.url)
+    fake = endpoint({"results": [{"source": "nowhere.md"}, {"chunk_id": "a.md::99"}, {"source": "b.md"}]})
+    found = search("c", "x", store=parts, dense="none", lexical="none", external=f"{fake.url}/search")
     assert [r.source for r in found.results] == ["b.md"]
     assert found.diagnostic is not None
     assert "2 of 3 results" in found.diagnostic.message
@@ -90,7 +70,7 @@ def test_places_that_the_collection_lacks_are_said(parts: Store) -> None:
 )
 def test_an_answer_that_is_none_is_an_error(parts: Store, answer: Any) -> None:
     with pytest.raises(LabError, match="search endpoint at http"):
-        search("c", "x", store=parts, dense="none", lexical="none", external=Endpoint(answer).url)
+        search("c", "x", store=parts, dense="none", lexical="none", external=f"{endpoint(answer).url}/search")
 
 
 def test_bad_addresses_are_refused(parts: Store, lab: Lab) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lab.corpus.derived import relink
 from lab.corpus.ingest import ingest
-from lab.corpus.linking import chunk_from
+from lab.corpus.linking import EXTRACTOR, chunk_from
 from lab.store import collections, documents, links
 from lab.store.connect import Store
 from tests.conftest import write
@@ -57,6 +57,17 @@ def test_every_form_of_reference(store: Store, tmp_path: Path) -> None:
     digest = collections.get(store, "c").link_digest
     relink(store, collections.get(store, "c"))
     assert links.mentions(store, collections.get(store, "c")) == before and collections.get(store, "c").link_digest == digest
+
+
+def test_links_of_another_version_are_found_anew(store: Store, tmp_path: Path) -> None:
+    ingest(write(tmp_path, {"a.md": "# A\n\n## 1. One\n\nAs section 2 says.\n\n## 2. Two\n\nWords."}), "c", store=store, embedder="none")
+    made = collections.get(store, "c")
+    assert (made.link_extractor, cites(store)) == (EXTRACTOR, {("a.md::1", "a.md::2")})
+    collections.set_link_counts(store, made, {}, "rules-0")
+    with store.connection() as connection:
+        connection.execute("delete from kb_c.links")
+    ingest(tmp_path, "c", store=store)
+    assert (collections.get(store, "c").link_extractor, cites(store)) == (EXTRACTOR, {("a.md::1", "a.md::2")})
 
 
 def test_marked_terms_are_definitions(store: Store, tmp_path: Path) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from lab.settings import Settings
 from lab.store.connect import Store
 from lab.text import text_hash
 from tests.conftest import Databases, Lab, write
+from tests.servers import Fake
 
 TEXTS = {
     "a.md": "# A\n\nThe pump is oiled weekly.\n", "b.md": "# B\n\nThe pump stands in hall two.\n", "c.md": "# C\n\nThe pump of the annex is blue.\n",
@@ -108,39 +107,18 @@ def test_weights_that_are_not_there_are_one_sentence(pumps: Store, lab: Lab, tmp
 # ── a server ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Server:
-    """Scores a passage by how often "pump" stands in it, or as `answer` says."""
+def server(answer: Callable[[Any], tuple[int, Any]] | None = None) -> Fake:
+    """Scores a passage by how short it is, or as `answer` says."""
 
-    def __init__(self, answer: Callable[[Any], tuple[int, Any]] | None = None) -> None:
-        self.asked: list[tuple[str, Any, str | None]] = []
-        outer = self
+    def said(path: str, body: Any) -> tuple[int, Any]:
+        if body is None:
+            return 200, {"model_id": "fake", "model_sha": "abc"}
+        texts = body.get("texts") or body.get("documents")
+        rows = [{"index": at, "score": float(-len(text)), "relevance_score": float(-len(text))} for at, text in enumerate(texts)]
+        rows.sort(key=lambda row: -row["score"])
+        return answer(body) if answer else (200, {"results": rows} if "documents" in body else rows)
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                outer.asked.append((self.path, body, self.headers.get("Authorization")))
-                texts = body.get("texts") or body.get("documents")
-                rows = [{"index": at, "score": float(-len(text)), "relevance_score": float(-len(text))} for at, text in enumerate(texts)]
-                rows.sort(key=lambda row: -row["score"])
-                code, said = answer(body) if answer else (200, {"results": rows} if "documents" in body else rows)
-                self._send(code, said)
-
-            def do_GET(self) -> None:
-                self._send(200, {"model_id": "fake", "model_sha": "abc"})
-
-            def _send(self, code: int, said: Any) -> None:
-                data = said if isinstance(said, bytes) else json.dumps(said).encode()
-                self.send_response(code)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    return Fake(said)
 
 
 @pytest.fixture(autouse=True)
@@ -153,11 +131,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_both_kinds_of_servers(path: str, pumps: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAB_RERANK_KEY", "secret-key")
     monkeypatch.setenv("LAB_RERANK_MODEL", "ranker-1")
-    server = Server()
-    found = search("c", "pump", store=pumps, reranker=f"http:{server.url}{path}", authority_weight=0)
+    fake = server()
+    found = search("c", "pump", store=pumps, reranker=f"http:{fake.url}{path}", authority_weight=0)
     lengths = [len(body) for r in found.results for (body,) in pumps.rows("select body from kb_c.chunks where source = %(s)s", {"s": r.source})]
     assert lengths == sorted(lengths)
-    where, body, key = server.asked[0]
+    where, body, key = fake.asked[0]
     assert where == (path or "/rerank")
     assert key == "Bearer secret-key"
     assert ("documents" in body, body.get("model")) == ((True, "ranker-1") if "v" in path else (False, None))
@@ -174,16 +152,16 @@ def test_both_kinds_of_servers(path: str, pumps: Store, monkeypatch: pytest.Monk
     ],
 )  # fmt: skip
 def test_a_server_that_fails_is_an_error_that_names_it(answer: Any, error: type[LabError], said: str, pumps: Store) -> None:
-    server = Server(answer)
+    fake = server(answer)
     with pytest.raises(error, match=said) as raised:
-        search("c", "pump", store=pumps, reranker=f"http:{server.url}")
+        search("c", "pump", store=pumps, reranker=f"http:{fake.url}")
     assert "rerank server at http://127.0.0.1" in str(raised.value)
 
 
 def test_nan_from_a_server_is_no_score(pumps: Store) -> None:
-    server = Server(lambda body: (200, json.dumps([{"index": at, "score": float("nan")} for at in range(len(body["texts"]))]).encode()))
+    fake = server(lambda body: (200, json.dumps([{"index": at, "score": float("nan")} for at in range(len(body["texts"]))]).encode()))
     with pytest.raises(LabError, match="NaN"):
-        search("c", "pump", store=pumps, reranker=f"http:{server.url}")
+        search("c", "pump", store=pumps, reranker=f"http:{fake.url}")
 
 
 def test_a_key_in_the_address_is_refused(pumps: Store) -> None:
@@ -215,8 +193,8 @@ def test_a_code_that_is_there_passes_the_floor(pumps: Store) -> None:
 
 
 def test_the_floor_on_a_reranker(pumps: Store) -> None:
-    server = Server()
-    url = f"http:{server.url}"
+    fake = server()
+    url = f"http:{fake.url}"
     assert search("c", "pump", store=pumps, reranker=url, floor=-1000, floor_on="rerank").results
     assert search("c", "pump", store=pumps, reranker=url, floor=-1, floor_on="rerank").results == ()
 

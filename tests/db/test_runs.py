@@ -9,6 +9,7 @@ import pytest
 
 import lab as api
 from lab.corpus.ingest import ingest
+from lab.corpus.linking import EXTRACTOR
 from lab.errors import CannotJudge, LabError, UsageError
 from lab.evaluation.experiment import ablate, load
 from lab.evaluation.measures import DEFAULT
@@ -86,6 +87,7 @@ def test_a_run_records_what_it_takes_to_repeat_it(small: tuple[Store, Path]) -> 
     row = rows.get_run(store, done.run_id)
     assert row.passed == {"dense": "none", "authority_weight": "0", "k": "3"}
     assert row.settings == Settings(dense="none", authority_weight=0.0, k=3).as_dict()
+    assert row.inputs["link_extractor"] == EXTRACTOR
     assert set(row.inputs) >= {"ingest", "corpus_digest", "link_digest", "model_digest", "index_build", "stale_rows", "language", "authority"}
     assert set(row.environment) >= {"lab", "commit", "dirty", "python", "postgres", "extensions", "packages"}
     assert row.gold_digest == load_gold(gold).digest and row.engines["lexical"] == {

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
@@ -15,44 +12,12 @@ from lab.errors import LabError, ServerError, UsageError
 from lab.models import wire
 from lab.models.embedders import embedder, prefixes
 from lab.models.servers import EmbeddingServer
-
-Answer = Callable[[str, Any], tuple[int, Any]]
+from tests.servers import Answer, Fake
 
 
 def vector(text: str) -> list[float]:
     """3 dimensions that tell texts apart; not of unit length."""
     return [float(len(text)), 1.0, float(ord(text[0]))]
-
-
-class Fake:
-    """Answers as `answer` says; keeps what was asked."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.asked: list[tuple[str, Any, str | None]] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                outer.asked.append((self.path, body, self.headers.get("Authorization")))
-                self._send(*answer(self.path, body))
-
-            def do_GET(self) -> None:
-                self._send(*answer(self.path, None))
-
-            def _send(self, status: int, value: Any) -> None:
-                data = value if isinstance(value, bytes) else json.dumps(value).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
 
 
 @pytest.fixture
@@ -67,8 +32,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answer], Fake]]:
 
     yield make
     for one in made:
-        one.server.shutdown()
-        one.server.server_close()
+        one.close()
 
 
 def tei(path: str, body: Any) -> tuple[int, Any]:

@@ -1,0 +1,46 @@
+"""A real HTTP server on this machine that answers as a test says: for embedding, rerank, chat and search servers."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Answer = Callable[[str, Any], tuple[int, Any]]
+
+
+class Fake:
+    """`answer(path, body)` gives (status, JSON value or bytes); `body` is None for a GET. `asked` holds (path, body, Authorization) of every POST."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.asked: list[tuple[str, Any, str | None]] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.asked.append((self.path, body, self.headers.get("Authorization")))
+                self._send(*answer(self.path, body))
+
+            def do_GET(self) -> None:
+                self._send(*answer(self.path, None))
+
+            def _send(self, status: int, value: Any) -> None:
+                data = value if isinstance(value, bytes) else json.dumps(value).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
