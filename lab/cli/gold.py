@@ -18,7 +18,7 @@ def import_(
     *,
     as_: Annotated[str, Parameter(name="--as", help="name of the new gold set")],
     format: Annotated[str, Parameter(help="beir: corpus.jsonl, queries.jsonl, qrels/*.tsv")] = "beir",
-    split: Annotated[str, Parameter(help="which qrels file")] = "test",
+    split: Annotated[str, Parameter(help="which qrels file; several as train,test")] = "test",
     to: Annotated[Path | None, Parameter(help="folder to put it in; default: LAB_HOME/gold")] = None,
     replace: Annotated[bool, Parameter(negative=(), help="overwrite a gold set of that name")] = False,
     json: Json = False,
@@ -52,7 +52,10 @@ def check(
 
     loaded = load_gold(gold)
     with connect() as store:
-        result = run_check(store, collections.get(store, collection or loaded.name.replace("-", "_")), loaded)
+        name = collection or loaded.name.replace("-", "_")
+        if collection is None and collections.find(store, name) is None:
+            raise UsageError(f"there is no collection {name!r}: say which one the gold set is for, `lab gold check {gold} -c NAME`.")
+        result = run_check(store, collections.get(store, name), loaded)
     if json:
         print_json(result.to_json())
     else:

@@ -63,6 +63,7 @@ _GROUPS = {
             "show": ("lab.cli.evaluate:show_run", "Everything recorded of a run."),
         },
     ),
+    "rerank": ("Rerankers of your own.", {"train": ("lab.cli.rerank:train", "Train a small cross-encoder on judgments of yours.")}),
     "tenant": (
         "Logins that read the documents of one tenant only.",
         {
@@ -219,7 +220,10 @@ def _misused(error: cyclopts.CycloptsError, arguments: Sequence[str]) -> str:
         return str(unknown("command", word, [*_COMMANDS, *_GROUPS]))
     if isinstance(error, cyclopts.UnknownOptionError):
         word = error.token.keyword or error.token.value if error.token is not None else ""
-        return str(unknown("flag", (word or "").lstrip("-").replace("-", "_"), _flag_names(arguments)))
+        known, name = _flag_names(arguments), (word or "").lstrip("-").replace("-", "_")
+        if name in known:
+            return f"{word} is written --{name.replace('_', '-')}."
+        return str(unknown("flag", name, known))
     return str(error)
 
 

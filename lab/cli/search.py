@@ -51,7 +51,11 @@ def search(
     with connect() as store:
         corpus = open_corpus(store, collection)
         if sql:
-            line(statements(corpus, question, chosen))
+            said = statements(corpus, question, chosen)
+            if json:
+                print_json({"schema_version": 1, "question": question, "sql": said})
+            else:
+                line(said)
             return 0
         if why is not None:
             return _why(corpus, question, chosen, why, json)

@@ -29,12 +29,13 @@ def add(
 
     with connect() as store:
         name, password = tenants.add(store, tenant, role)
+        address = store.address(name, password or "")
     if json:
-        print_json({"schema_version": 1, "tenant": tenant, "role": name, "password": password})
+        print_json({"schema_version": 1, "tenant": tenant, "role": name, "password": password, "url": address if password else None})
     else:
         line(f"tenant {tenant} logs in as {name}" + (f" with password {password}" if password else ""))
         if password:
-            say("set LAB_DATABASE_URL to that login, and `lab search` finds the tenant's documents; the password is kept nowhere else")
+            say(f"LAB_DATABASE_URL={address} lets `lab search` find the tenant's documents; the password is kept nowhere else")
     return 0
 
 

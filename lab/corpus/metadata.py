@@ -17,6 +17,12 @@ _TYPES = ("text", "int", "float", "bool", "date")
 _TRUE, _FALSE = frozenset({"true", "yes", "on"}), frozenset({"false", "no", "off"})
 
 
+class Quoted(str):
+    """A value that its author put in quotes: a text, whatever it looks like."""
+
+    __slots__ = ()
+
+
 def typed(word: str) -> Any:
     """The value of a word: true or false, a whole number, a number, else the text itself (an ISO date sorts as text).
 
@@ -120,4 +126,6 @@ def _typed_deep(value: Any) -> Any:
         return [_typed_deep(item) for item in value]
     if isinstance(value, dict):
         return {str(key): _typed_deep(item) for key, item in value.items()}
+    if isinstance(value, Quoted):
+        return str(value)
     return typed(str(value))

@@ -27,19 +27,22 @@ class File:
 def listed(
     paths: Sequence[Path], known: Mapping[str, FileRow], label: str | None, left: list[tuple[str, str]], tenant: str | None = None
 ) -> list[File]:
-    """Every file under the paths, sorted by source. A single file keeps the root under which it was ingested before.
+    """Every file under the paths, sorted by source. A file below a root that the ledger knows keeps that root, so that a folder may be named as a whole or in
+    part, in any order.
 
     What cannot be a document of the collection (a name that is no text, a pipe, a link to nowhere, a folder that cannot be opened) goes into `left` as
     (name, reason).
     """
     found: dict[str, File] = {}
+    roots = {Path(row.root) for row in known.values() if row.format != "beir" and Path(row.root).is_dir()}
+    places = {place(row): Path(row.root) for row in known.values() if row.format != "beir"}
     for path in paths:
         absolute = path.resolve()
-        if path.is_dir():
-            members = [File(prefix(tenant) + source, absolute / source, label or str(absolute)) for source in _below(absolute, left)]
+        if path.is_dir() and label is not None:
+            members = [File(prefix(tenant) + source, absolute / source, label) for source in _below(absolute, left)]
         else:
-            root = next((Path(row.root) for row in known.values() if absolute == place(row)), absolute.parent)
-            members = [File(prefix(tenant) + absolute.relative_to(root).as_posix(), absolute, str(root))]
+            inside = [absolute / source for source in _below(absolute, left)] if path.is_dir() else [absolute]
+            members = [_known(file, absolute if path.is_dir() else absolute.parent, places, roots, tenant) for file in inside]
         for file in members:
             if file.path.name == authority.FILE:
                 continue
@@ -58,6 +61,13 @@ def listed(
                 )
             found[file.source] = file
     return sorted(found.values(), key=lambda file: file.source)
+
+
+def _known(file: Path, named: Path, places: Mapping[Path, Path], roots: AbstractSet[Path], tenant: str | None) -> File:
+    """The file under the root by which it, or else the nearest folder around it, is known; under the named folder where none is."""
+    around = [root for root in file.parents if root in roots]
+    root = places.get(file) or (around[0] if around else named)
+    return File(prefix(tenant) + file.relative_to(root).as_posix(), file, str(root))
 
 
 def place(row: FileRow) -> Path:

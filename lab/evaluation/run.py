@@ -19,6 +19,7 @@ from lab.evaluation.coverage import Target, credit, targets
 from lab.evaluation.measures import DEFAULT, Measure, Ranking, mean, parse, score_all
 from lab.gold.check import Fitted, fit
 from lab.gold.files import load_gold, only
+from lab.models.rerankers import trained_on
 from lab.progress import Progress, say
 from lab.records import ArmList, Diagnostic, GoldSet, Hit, Judgment, Ledger, Question, SearchResult
 from lab.retrieval.context import Corpus
@@ -27,6 +28,7 @@ from lab.retrieval.search import Shared, check_runnable, open_corpus, question_v
 from lab.settings import Settings, named
 from lab.store import documents, runs
 from lab.store.connect import Store, connect
+from lab.text import text_hash
 
 SEED = 20_240_229  # of every draw in this version; recorded with each run
 
@@ -46,6 +48,7 @@ class Run:
     by_question: Mapping[str, Mapping[str, float]]
     kinds: Mapping[str, str]
     notes: Sequence[str] = ()
+    rankings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # question → chunk ids, best first
 
     def to_json(self) -> dict[str, Any]:
         """The object of `lab run --json`."""
@@ -153,12 +156,13 @@ def execute(
     gold = fitted.gold
     for note in fitted.notes:
         say(note)
+    asked = answerable(gold)
     judged = {j.question_id for j in gold.judgments}
-    # Unanswerable questions enter abstention measures only, and none of these measures is one.
-    asked = [q for q in gold.questions if q.question_id in judged and q.answerable]
     unjudged = [q.question_id for q in gold.questions if q.answerable and q.question_id not in judged]
     if not asked:
         raise CannotJudge(f"gold set {gold.name!r} holds no answerable question with a judgment: nothing can be scored.")
+    for _, settings in members:
+        _not_seen(settings, asked)
     spots = documents.spots(corpus.store, corpus.collection, sorted({j.source for j in gold.judgments}))
     by_question: dict[str, list[Judgment]] = {}
     for judgment in gold.judgments:
@@ -173,6 +177,22 @@ def execute(
     _search(corpus, asked, vectors, working)
     near = _near(corpus, measures)
     return [_finish(corpus, gold, member, asked, wanted, near, measures, fitted) for member in working]
+
+
+def answerable(gold: GoldSet) -> list[Question]:
+    """The questions that ranking measures can score: judged, and not marked unanswerable (those enter abstention measures only)."""
+    judged = {j.question_id for j in gold.judgments}
+    return [q for q in gold.questions if q.question_id in judged and q.answerable]
+
+
+def _not_seen(settings: Settings, asked: Sequence[Question]) -> None:
+    """UsageError where a reranker would be judged on questions that it was trained on."""
+    card = trained_on(settings.reranker)
+    seen = sum(text_hash(q.text).hex() in card for q in asked) if card else 0
+    if seen:
+        raise UsageError(
+            f"--reranker {settings.reranker} was trained on {seen} of these {len(asked)} questions: judge it on others, as with --split test."
+        )
 
 
 def _begin(
@@ -232,6 +252,9 @@ def _search(corpus: Corpus, asked: Sequence[Question], vectors: Sequence[np.ndar
                     found = _failed(question, member, error)
                 member.seconds += time.perf_counter() - start
                 member.rankings[question.question_id] = found
+                if not found.results and found.diagnostic is not None:
+                    note = f"no result: {found.diagnostic.stage}"
+                    member.notes[note] = member.notes.get(note, 0) + 1
                 for note in found.ledger.notes:
                     member.notes[note] = member.notes.get(note, 0) + 1
                 for arm in found.arms.values():
@@ -328,7 +351,7 @@ def _finish(
     kinds = {q.question_id: q.kind for q in gold.questions}
     return Run(
         member.run_id, corpus.collection.name, gold.name, status, len(member.by_question), dict(member.passed), member.settings, means,
-        member.by_question, kinds, notes,
+        member.by_question, kinds, notes, {q: tuple(r.chunk_id for r in found.results) for q, found in member.rankings.items()},
     )  # fmt: skip
 
 

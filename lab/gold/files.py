@@ -43,6 +43,10 @@ def locate(name: str | Path) -> Path:
     if (path / "questions.jsonl").is_file():
         return path
     sets = known_sets()
+    if path.is_dir() and str(name) not in sets:
+        raise UsageError(
+            f"{path} holds no questions.jsonl, so it is no gold set: see README for its files, or name one of {', '.join(sorted(sets))}."
+        )
     if str(name) not in sets:
         raise unknown("gold set", str(name), sets, mend="make one with `lab gold import DIR --format beir --as NAME`.")
     return sets[str(name)]

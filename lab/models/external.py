@@ -36,7 +36,7 @@ class ExternalSearch:
         parts = urlsplit(url)
         if parts.username or parts.password or parts.query:
             raise UsageError(f"the address {redact(url)} of --external holds a key or options: set LAB_EXTERNAL_KEY, and leave them out.")
-        self.wire = Wire(url, effective()["external_key"].value, "search endpoint", "LAB_EXTERNAL", "none")
+        self.wire = Wire(url, effective()["external_key"].value, "search endpoint", "LAB_EXTERNAL", "none", "--external")
 
     def search(self, question: str, k: int) -> list[Found]:
         """At most `k` lines, best first. Raises LabError where the answer is none."""

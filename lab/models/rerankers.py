@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from lab.config import effective, threads
+from lab.config import effective, home, threads
 from lab.errors import LabError, UsageError, redact
 from lab.models.embedders import Embedder
 from lab.models.wire import Wire
@@ -123,7 +124,7 @@ class RerankServer:
         self.model = effective()["rerank_model"].value
         self.listed = parts.path.rstrip("/").endswith(("/v1/rerank", "/v2/rerank"))
         self.path = "" if parts.path.rstrip("/").endswith("/rerank") else "/rerank"
-        self.wire = Wire(url, effective()["rerank_key"].value, "rerank server", "LAB_RERANK", self.model or "default")
+        self.wire = Wire(url, effective()["rerank_key"].value, "rerank server", "LAB_RERANK", self.model or "default", "--reranker")
 
     @functools.cached_property
     def digest(self) -> str:
@@ -153,12 +154,28 @@ class RerankServer:
         return [found[at] for at in range(len(passages))]
 
 
+CARD = "lab-training.json"  # beside the weights that `lab rerank train` made: what they were trained on
+
+
+def trained_on(word: str) -> frozenset[str]:
+    """Hashes (hex) of the questions that a reranker made by `lab rerank train` has seen; empty for any other."""
+    kind, _, rest = word.partition(":")
+    card = Path(_path(rest)) / CARD if kind.lower() == "cross-encoder" and rest else None
+    return frozenset(json.loads(card.read_text(encoding="utf-8"))["questions"]) if card is not None and card.is_file() else frozenset()
+
+
+def _path(name: str) -> str:
+    """A folder, the name of a reranker trained here, or a name on the hub."""
+    own = home() / "rerankers" / name
+    return str(own) if "/" not in name and (own / CARD).is_file() else str(Path(name).expanduser()) if name.startswith("~") else name
+
+
 @functools.lru_cache(maxsize=4)
 def named(word: str) -> Reranker:
     """The reranker behind `cross-encoder:NAME` or `http:URL`; weights load on first use. Raises UsageError for any other word."""
     kind, _, rest = word.partition(":")
     if kind.lower() == "cross-encoder" and rest:
-        return CrossEncoder(str(Path(rest).expanduser()) if rest.startswith("~") else rest)
+        return CrossEncoder(_path(rest))
     if kind.lower() in {"http", "https"} and rest:
         url = word if rest.startswith("//") else rest
         return RerankServer(url)

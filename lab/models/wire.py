@@ -15,16 +15,18 @@ PAUSE = 0.5  # before the second try; doubled each time
 
 
 class Wire:
-    """`what` names the server in errors ("embedding server"), `variable` is the beginning of its settings' names (LAB_EMBED)."""
+    """`what` names the server in errors ("embedding server"), `variable` is the beginning of its settings' names (LAB_EMBED), `said` where its address was given,
+    if not in LAB_…_URL."""
 
-    def __init__(self, url: str, key: str, what: str, variable: str, model: str) -> None:
+    def __init__(self, url: str, key: str, what: str, variable: str, model: str, said: str = "") -> None:
         self.url = url.rstrip("/")
         self.key = key
         self.what = what
         self.variable = variable
+        self.said = said or f"{variable}_URL"
         self.model = model
         if urlsplit(self.url).scheme not in {"http", "https"} or not urlsplit(self.url).hostname:
-            raise UsageError(f"{variable}_URL {redact(url)!r} is no address: it must look like http://localhost:8080.")
+            raise UsageError(f"{self.said} {redact(url)!r} is no address: it must look like http://localhost:8080.")
 
     @property
     def where(self) -> str:
@@ -76,5 +78,5 @@ class Wire:
             try:
                 return response.json()
             except ValueError:
-                raise LabError(f"{self.where} answered {path or 'the request'} with something else than JSON: check {self.variable}_URL.") from None
-        raise ServerError(f"{self.where} did not answer after {TRIES} tries ({redact(said)}): check that it runs, and {self.variable}_URL.")
+                raise LabError(f"{self.where} answered {path or 'the request'} with something else than JSON: check {self.said}.") from None
+        raise ServerError(f"{self.where} did not answer after {TRIES} tries ({redact(said)}): check that it runs, and {self.said}.")

@@ -11,7 +11,7 @@ import numpy as np
 
 from lab import filters
 from lab.corpus import vectors
-from lab.errors import LabError, UsageError
+from lab.errors import LabError, UsageError, unknown
 from lab.models.embedders import embedder
 from lab.records import ArmList, Candidate, Diagnostic, Hit, Ledger, Provenance, Result, SearchResult, Window
 from lab.retrieval.analyse import by_entities, by_intent, stand_alone
@@ -82,13 +82,16 @@ def check_runnable(corpus: Corpus, settings: Settings) -> None:
 
 
 def question_vectors(corpus: Corpus, questions: Sequence[str]) -> list[np.ndarray | None]:
-    """One float16 vector `(dim,)` a question through the cache; None where the model maps it to zero."""
+    """One float16 vector `(dim,)` a question through the cache; None where it is blank, or the model maps it to zero."""
     model, c = embedder(corpus.collection.embedder), corpus.collection
     if model.dim != c.dim:
         raise LabError(
             f"embedder {c.embedder} gives {model.dim} dimensions now, {c.name!r} was ingested with {c.dim}: ingest anew under another name."
         )
-    return vectors.embed(corpus.store, model, [queries.sanitise(q) for q in questions], prefix=vectors.prefix_of(c.ingest, "query"))[0]
+    asked = [queries.sanitise(q) for q in questions]
+    spoken = [q for q in asked if q.strip()]
+    found = iter(vectors.embed(corpus.store, model, spoken, prefix=vectors.prefix_of(c.ingest, "query"))[0])
+    return [next(found) if q.strip() else None for q in asked]
 
 
 def fetch_arm(corpus: Corpus, question: str, settings: Settings, vector: np.ndarray | None, name: str) -> ArmList | None:
@@ -268,13 +271,21 @@ def _diagnose(corpus: Corpus, settings: Settings, arms: Mapping[str, ArmList], l
     if restriction is not None and not restriction.keys:
         return Diagnostic(
             "filters",
-            f"no passage of {corpus.collection.name!r} passes the filter {settings.filters}: see `lab collections {corpus.collection.name} --json` for what is known of each file.",
+            f"no passage of {corpus.collection.name!r} passes the filter {settings.filters}: "
+            + (_unknown_names(corpus, settings.filters) or f"see `lab collections {corpus.collection.name} --json` for what is known of each file."),
         )
     if all(not arm.hits for arm in arms.values()):
         said = [f"{name}: {arm.abstained or 'no passage matched'}" for name, arm in sorted(arms.items())]
         return Diagnostic("arms", "no arm found anything (" + "; ".join(said) + ").")
     emptied = next((name for name, candidates in lists if not candidates), lists[-1][0])
     return Diagnostic(emptied, f"the step {emptied} left nothing of {len(lists[0][1])} candidates.")
+
+
+def _unknown_names(corpus: Corpus, text: str) -> str:
+    """What is to be said of names in a filter that no document has."""
+    known = [*queries.metadata_keys(corpus.store, corpus.collection), *filters.BUILT_IN]
+    missing = [condition.key for condition in filters.parse(text) if condition.key not in known]
+    return str(unknown("name in --filters", missing[0], known)) if missing else ""
 
 
 def statements(corpus: Corpus, question: str, settings: Settings) -> str:

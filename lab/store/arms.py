@@ -74,7 +74,9 @@ def dense(
     A question without a vector abstains. Where the index search ends before `candidates` passages passed the filters, those that pass are compared exactly.
     """
     if vector is None:
-        return ArmList("dense", engine, (), (), candidates, 0, "abstained", "the question's vector is zero")
+        return ArmList(
+            "dense", engine, (), (), candidates, 0, "abstained", "the question has no vector: it is empty, or the model knows no word of it"
+        )
     wanted = dense_engine(engine, chunks)
     fallback = without("HNSW", collection, "all vectors were compared") if wanted == "hnsw" and lacks("chunks_hnsw") else None
     used = "exact" if fallback or (restriction is not None and restriction.few) else wanted
@@ -268,6 +270,11 @@ def metadata_values(store: Store, collection: Collection) -> dict[str, list[str]
     for key, value in store.rows(statement(collection, "metadata_values")):
         found.setdefault(str(key), []).append(str(value))
     return found
+
+
+def metadata_keys(store: Store, collection: Collection) -> list[str]:
+    """The names under which any document has a value."""
+    return [str(row[0]) for row in store.rows(statement(collection, "metadata_keys"))]
 
 
 def passing(store: Store, collection: Collection, paths: Sequence[str]) -> Restriction:

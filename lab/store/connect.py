@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 from pgvector.psycopg import register_vector
@@ -58,6 +59,15 @@ class Store:
             if self._pool is not None:
                 self._pool.close()
                 self._pool = None
+
+    def address(self, user: str, password: str) -> str:
+        """The URL under which another login finds this database."""
+        given = psycopg.conninfo.conninfo_to_dict(self.dsn)
+        host, port, name = str(given.get("host") or "localhost"), given.get("port") or 5432, quote(str(given.get("dbname") or "postgres"), safe="")
+        login = f"{quote(user, safe='')}:{quote(password, safe='')}"
+        return (
+            f"postgresql://{login}@/{name}?host={quote(host)}&port={port}" if host.startswith("/") else f"postgresql://{login}@{host}:{port}/{name}"
+        )
 
     @property
     def bm25(self) -> bool:

@@ -206,3 +206,17 @@ def test_a_file_named_alone_is_read_again(store: Store, tmp_path: Path) -> None:
     assert (report.files["replaced"], report.files["missing"]) == (1, 0)
     texts = {source: text for source, _, text in documents.texts(store, collections.get(store, "c"))}
     assert texts["b/c.txt"] == "A pump is tested twice.\n" and "Valves" in texts["a.md"]
+
+
+@pytest.mark.parametrize("first", ["whole", "part"])
+def test_a_folder_named_in_part_or_as_a_whole_is_the_same_documents(first: str, store: Store, tmp_path: Path) -> None:
+    whole = write(tmp_path / "docs", {"a.md": "# A\n\nOne.", "notes/b.md": "# B\n\nTwo.", "notes/c.md": "# C\n\nThree."})
+    order = [whole, whole / "notes"] if first == "whole" else [whole / "notes", whole]
+    ingest(order[0], "c", store=store, embedder="none")
+    (whole / "notes" / "d.md").write_text("# D\n\nFour.")
+    report = ingest(order[1], "c", store=store)
+    names = ["a.md", "notes/b.md", "notes/c.md", "notes/d.md"] if first == "whole" else ["a.md", "b.md", "c.md", "d.md"]
+    assert store.rows("select source, status from kb_c.files order by source") == [(name, "indexed") for name in names]
+    assert (report.missing, report.files["unchanged"]) == ([], 2)
+    (whole / "notes" / "b.md").unlink()
+    assert list(ingest(whole / "notes", "c", store=store).missing) == [next(name for name in names if name.endswith("b.md"))]

@@ -296,3 +296,24 @@ def test_filters_are_drawn_from_what_the_question_names(store: Store, tmp_path: 
 def test_filters_reach_the_command_line_and_runs(store: Store) -> None:
     with pytest.raises(UsageError, match="cannot read"):
         search("c", "x", store=store, filters="oops")
+
+
+def test_a_filter_on_a_name_that_no_document_has_says_so(store: Store, lab: Lab, tmp_path: Path) -> None:
+    ingest(write(tmp_path, {"a.md": "---\nyear: 2024\n---\n# A\n\nThe pump is greased.\n"}), "c", store=store, embedder="none")
+    answer = lab("search", "c", "pump", "--dense", "none", "--filters", "yaer=2024", store=store)
+    assert (answer.code, "did you mean 'year'?" in answer.err) == (0, True)
+    assert "did you mean" not in lab("search", "c", "pump", "--dense", "none", "--filters", "year=1999", store=store).err
+
+
+def test_a_blank_question_finds_nothing_and_says_why(store: Store, lab: Lab, tmp_path: Path) -> None:
+    ingest(write(tmp_path, {"a.md": "# A\n\nThe pump is greased.\n"}), "c", store=store, embedder="minilm")
+    for question in ("", "  \t\n"):
+        answer = lab("search", "c", question, "--json", store=store).json
+        assert (answer["results"], answer["diagnostic"]["stage"]) == ([], "arms")
+        assert "it is empty" in answer["diagnostic"]["message"]
+
+
+def test_sql_as_json(store: Store, lab: Lab, tmp_path: Path) -> None:
+    ingest(write(tmp_path, {"a.md": "# A\n\nThe pump is greased.\n"}), "c", store=store, embedder="none")
+    plain = lab("search", "c", "pump", "--dense", "none", "--sql", store=store).out
+    assert lab("search", "c", "pump", "--dense", "none", "--sql", "--json", store=store).json["sql"].strip() == plain.strip()

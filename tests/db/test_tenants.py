@@ -364,8 +364,9 @@ def test_tenant_commands(store: Store, lab: Lab, tmp_path: Path) -> None:
     assert len(made["password"]) >= 32
     assert lab("tenant", "list", "--json", store=store).json["tenants"] == [{"tenant": name, "role": f"lab_{name}", "collections": ["kb"]}]
     assert "has the login" in lab("tenant", "add", name, store=store).err
-    with Store(login(store.dsn, made["role"], made["password"])) as own:
-        assert [r.source for r in search("kb", "words", store=own, dense="none").results] == [f"@{name}/a.md"]
+    for address in (login(store.dsn, made["role"], made["password"]), made["url"]):
+        with Store(address) as own:
+            assert [r.source for r in search("kb", "words", store=own, dense="none").results] == [f"@{name}/a.md"]
     assert lab("tenant", "remove", name, store=store).code == 0
     assert store.rows("select count(*) from pg_roles where rolname = %(role)s", {"role": f"lab_{name}"}) == [(0,)]
     assert lab("tenant", "remove", name, store=store).code == 2

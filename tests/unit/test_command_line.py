@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -83,3 +84,12 @@ def test_quiet_lasts_for_one_command(lab: Lab) -> None:
 
     lab("config", "-q")
     assert not Progress.quiet
+
+
+def test_a_flag_with_one_dash_is_told_how_it_is_written(lab: Lab) -> None:
+    assert lab("search", "c", "pump", "-k", "3").err.startswith("lab: -k is written --k.")
+
+
+def test_a_folder_that_is_no_gold_set_is_named_as_such(lab: Lab, tmp_path: Path) -> None:
+    answer = lab("gold", "show", str(tmp_path))
+    assert (answer.code, "holds no questions.jsonl" in answer.err) == (2, True)

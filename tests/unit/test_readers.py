@@ -565,3 +565,23 @@ def test_odd_tables_of_rest_lose_nothing(text: str, kept: str) -> None:
 )
 def test_hostile_tables_of_rest_take_no_time(text: str) -> None:
     read("a.rst", "Guide\n=====\n\n" + text)
+
+
+def test_numbered_headings_right_above_their_text() -> None:
+    """A heading on a line of its own needs no blank line below; a wrapped line and the items of a list are none."""
+    text = "SAFETY RULES\n\n1. Scope\nThese rules hold for all the staff.\n\n2. Doors\nDoors are kept shut, see section 1.\n\n1. Tea\n2. Milk\n\n"
+    text += "3. Whoever leaves the building last calls the office in\nBerlin before noon.\n"
+    made = read("r.txt", text)
+    assert made.title == "SAFETY RULES"
+    assert [text[b.start : b.end] for b in made.blocks if b.kind == "heading"] == ["1. Scope", "2. Doors"]
+
+
+def test_a_section_is_no_title() -> None:
+    assert read("rules.txt", "1 General\n\nWords.\n\n2 More\n\nWords.\n").title == "rules"
+    assert read("rules.txt", "STANDARD FOR VALVES\n\n1 General\n\nWords.\n").title == "STANDARD FOR VALVES"
+    assert read("rules.txt", "Dear all,\n\nwords.\n").title == "rules"
+
+
+def test_a_quoted_value_of_front_matter_is_text() -> None:
+    made = read("a.md", "---\nrev: \"3.10\"\nyear: 2024\ntags: ['007', '1', 2]\n---\n\n# A\n\nWords.\n")
+    assert dict(made.metadata) == {"rev": "3.10", "year": 2024, "tags": ["007", "1", 2]}

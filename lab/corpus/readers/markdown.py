@@ -14,7 +14,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from lab.corpus.metadata import front_matter_values
+from lab.corpus.metadata import Quoted, front_matter_values
 from lab.corpus.readers.compose import iso_date
 from lab.corpus.readers.plain import split_lines, stem_title
 from lab.corpus.readers.tables import rows_as_sentences
@@ -169,12 +169,25 @@ def front_matter(lines: Sequence[str]) -> tuple[dict[str, Any], int]:
     import yaml
 
     try:
-        found = yaml.load(block, Loader=yaml.BaseLoader)
+        found = yaml.load(block, Loader=_loader())
     except (yaml.YAMLError, RecursionError):
         return {}, 0
     if not isinstance(found, dict) or not all(isinstance(key, str) and re.fullmatch(r"[A-Za-z][\w .-]*", key) for key in found):
         return {}, 0
     return {key.strip(): value for key, value in found.items()}, end + 1
+
+
+@functools.cache
+def _loader() -> Any:
+    """PyYAML's loader of texts, which tells those that stand in quotes."""
+    import yaml
+
+    class Loader(yaml.BaseLoader):  # type: ignore[misc]
+        def construct_scalar(self, node: Any) -> Any:
+            value = super().construct_scalar(node)
+            return Quoted(value) if node.style in {"'", '"'} else value
+
+    return Loader
 
 
 def _said(values: Mapping[str, Any], *names: str) -> str:

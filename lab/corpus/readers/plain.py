@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from lab.records import Block, BlockKind, Document
@@ -52,12 +53,13 @@ def structured(source: str, text: str, format: str, *, numbered: bool) -> Docume
         while stop < len(lines) and lines[stop][2].strip() and (stop == index or _underlined(lines, stop) is None):
             stop += 1
         run = lines[index:stop]
-        level = _numbered(content.strip(), styles) if numbered and len(run) == 1 else 0
+        level = _numbered(content.strip(), styles) if numbered and (len(run) == 1 or _stands_alone(run)) else 0
         if level:
             blocks.append(Block("heading", start, run[0][1], level))
-            title = title or content.strip()
-            index = stop
+            index += 1
             continue
+        if numbered and not blocks and len(run) == 1 and len(content) <= 100 and not content.rstrip().endswith((".", ";", ":", ",", "!", "?")):
+            title = content.strip()  # a line of its own at the very top names the text
         kind: BlockKind = "paragraph"
         previous = text[:start].rstrip() if blocks else ""
         if content[0] in " \t" and previous.endswith("::"):
@@ -75,6 +77,16 @@ def structured(source: str, text: str, format: str, *, numbered: bool) -> Docume
         blocks.append(Block(kind, start + (0 if kind == "code" else len(content) - len(content.lstrip())), run[-1][1]))
         index = stop
     return Document(source=source, title=title or stem_title(source), text=text, blocks=tuple(blocks), format=format)
+
+
+def _stands_alone(run: Sequence[Line]) -> bool:
+    """Whether the first line of a paragraph is one for itself: wrapping does not explain that it ends where it does, since the next line's first word would
+    have had room, and that line begins a sentence and is no item of a list."""
+    first, second = run[0][2], run[1][2]
+    if second[0] in " \t" or _NUMBERED.fullmatch(second) or _NAMED.fullmatch(second) or not re.match(r"[A-Z“\"‘(]", second):
+        return False
+    width = max(len(content) for _, _, content in run)
+    return len(first.rstrip()) + 1 + len(second.split()[0]) <= width
 
 
 def _numbered(line: str, styles: list[str]) -> int:
