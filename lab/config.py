@@ -38,6 +38,9 @@ _KNOWN = {
     "rerank_model": ("LAB_RERANK_MODEL", False),
     "rerank_key": ("LAB_RERANK_KEY", True),
     "external_key": ("LAB_EXTERNAL_KEY", True),
+    "chat_url": ("LAB_CHAT_URL", False),
+    "chat_model": ("LAB_CHAT_MODEL", False),
+    "chat_key": ("LAB_CHAT_KEY", True),
 }
 
 
@@ -78,7 +81,10 @@ def effective() -> dict[str, Entry]:
     defaults = {
         "home": platformdirs.user_data_dir("retrieval-lab", appauthor=False),
         "trace": "counts",
-        **dict.fromkeys(("database_url", "threads", "embed_url", "embed_key", "rerank_model", "rerank_key", "external_key"), ""),
+        **dict.fromkeys(
+            ("database_url", "threads", "embed_url", "embed_key", "rerank_model", "rerank_key", "external_key", "chat_url", "chat_model", "chat_key"),
+            "",
+        ),
     }
     entries = {}
     for name, (variable, secret) in _KNOWN.items():

@@ -212,6 +212,9 @@ class Result:
     copies: tuple[str, ...] = ()
     linked_by: str | None = None
     provenance: Provenance | None = None
+    parts: tuple[
+        tuple[str, float], ...
+    ] = ()  # what made the score: the arms' shares, then what each step added, or (rerank and after) put in its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +299,7 @@ class SearchResult:
                     "context": r.context,
                     "text": r.text,
                     "score": r.score,
+                    **({"parts": dict(r.parts)} if explain else {}),
                     "similarity": r.similarity,
                     "authority": r.authority,
                     "copies": list(r.copies),

@@ -325,9 +325,9 @@ class Settings(_Flags):
     )
     rewrite: str = _flag(
         "off",
-        "rules: a question that leans on what was said before it is made to stand alone",
+        "rules, chat: a question that leans on what was said before it is made to stand alone, by rules or by the chat model of LAB_CHAT_URL",
         off="off",
-        choices=("off", "rules"),
+        choices=("off", "rules", "chat"),
         reaches=("analyse",),
     )
     filters: str = _flag(

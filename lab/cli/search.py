@@ -12,7 +12,7 @@ from lab.cli.output import line, print_json, print_table
 from lab.cli.server import Json
 from lab.cli.words import SearchFlags, passed
 from lab.progress import say
-from lab.records import SearchResult
+from lab.records import Result, SearchResult
 
 if TYPE_CHECKING:
     from lab.retrieval.context import Corpus
@@ -28,7 +28,7 @@ def search(
     ] = "default",
     explain: Annotated[bool, Parameter(negative=(), help="show each result's rank in every arm and after every stage")] = False,
     why: Annotated[str | None, Parameter(help="a chunk or a source: say which stage lost it, or how far it was from every arm's list")] = None,
-    history: Annotated[list[str] | None, Parameter(help="a question asked before (repeat for more); read with --rewrite rules", negative=())] = None,
+    history: Annotated[list[str] | None, Parameter(help="a question asked before (repeat for more); read with --rewrite", negative=())] = None,
     sql: Annotated[bool, Parameter(negative=(), help="print the SQL of the arms, runnable in psql, and search nothing")] = False,
     json: Json = False,
     flags: SearchFlags = None,
@@ -118,13 +118,31 @@ def _explain(found: SearchResult) -> None:
         cells = [str(int(value)) if value else "–" for value in place[r.key]]
         why = r.linked_by or ""
         rows.append(
-            (str(r.rank), r.chunk_id, *cells, f"{r.score:.4f}", f"{r.similarity:.3f}" if r.similarity is not None else "–", str(r.authority), why)
+            (
+                str(r.rank),
+                r.chunk_id,
+                *cells,
+                f"{r.score:.4f}",
+                f"{r.similarity:.3f}" if r.similarity is not None else "–",
+                str(r.authority),
+                _made_of(r),
+                why,
+            )
         )
-    heads = ("rank", "passage", *ledger.columns, "score", "similarity", "authority", "brought by")
-    print_table(heads, rows, numeric=(True, False, *([True] * len(ledger.columns)), True, True, True, False))
+    heads = ("rank", "passage", *ledger.columns, "score", "similarity", "authority", "made of", "brought by")
+    print_table(heads, rows, numeric=(True, False, *([True] * len(ledger.columns)), True, True, True, False, False))
     arms = "; ".join(
         f"{name}: engine {arm.engine}, asked {arm.asked}, got {arm.got} ({arm.stopped})" + "".join(f", {k} {v}" for k, v in arm.server.items())
         for name, arm in found.arms.items()
     )
     line(f"arms     {arms}")
     line("seconds  " + ", ".join(f"{name} {value:.4f}" for name, value in ledger.seconds.items()))
+
+
+def _made_of(r: Result) -> str:
+    """The parts of a score: `dense .0164 + lexical .0161 + authority .0026`; what stands behind an arrow took the place of what was before."""
+    said = ""
+    for name, value in r.parts:
+        replaces = name in {"rerank", "codes_after", "authority_after", "mmr"} and said
+        said += (" → " if replaces else " + " if said else "") + f"{name} {value:.4f}".replace(" 0.", " .")
+    return said

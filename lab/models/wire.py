@@ -14,6 +14,14 @@ SECONDS = 60.0  # for one request
 PAUSE = 0.5  # before the second try; doubled each time
 
 
+class Refusal(LabError):
+    """The server refused a request; `status` is its answer's."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class Wire:
     """`what` names the server in errors ("embedding server"), `variable` is the beginning of its settings' names (LAB_EMBED), `said` where its address was given,
     if not in LAB_…_URL."""
@@ -72,8 +80,9 @@ class Wire:
             if response.status_code in {401, 403}:
                 raise UsageError(f"{self.where} refuses the key (status {response.status_code}): set {self.variable}_KEY.")
             if response.status_code != 200:
-                raise LabError(
-                    f"{self.where} refused {path or 'the request'} (status {response.status_code} {redact(text)}): check the model's name {self.model!r}."
+                raise Refusal(
+                    f"{self.where} refused {path or 'the request'} (status {response.status_code} {redact(text)}): check the model's name {self.model!r}.",
+                    response.status_code,
                 )
             try:
                 return response.json()

@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 
 from lab.errors import UsageError
+from lab.models.chat import configured
 from lab.retrieval.context import Corpus
 from lab.retrieval.meaning import asks_for_meaning, candidate_terms
 from lab.settings import Settings
@@ -87,6 +88,25 @@ def intent(corpus: Corpus, question: str) -> str:
     if _PROCEDURE.search(question):
         return "procedure"
     return "policy" if _POLICY.search(question) else "lookup"
+
+
+_REWRITE = (
+    "You rewrite the last question of a conversation so that it can be understood without it: put in what it refers to, change nothing else, and do not answer it. "
+    'A question that stands alone already stays as it is. Answer with JSON: {"question": "…"}.'
+)
+_REWRITTEN = {"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"], "additionalProperties": False}
+
+
+def rewritten(question: str, history: Sequence[str], how: str) -> str:
+    """The question made to stand alone after what was asked before it, by `rules` or by the `chat` model. An answer of the model that is blank, or longer than
+    all that was said, is none: the rules stand in."""
+    said = [turn.strip() for turn in history if turn.strip()]
+    if how == "rules" or not said or not question.strip():
+        return stand_alone(question, history)
+    lines = "\n".join(f"- {turn[:1000]}" for turn in said[-6:])
+    answer = configured().ask(_REWRITE, f"Asked before:\n{lines}\n\nThe last question: {question[:2000]}", _REWRITTEN, most=300)
+    found = " ".join(str(answer.value["question"]).split())
+    return found if found and len(found) <= 200 + len(question) + sum(map(len, said)) else stand_alone(question, history)
 
 
 def stand_alone(question: str, history: Sequence[str]) -> str:

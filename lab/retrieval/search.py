@@ -14,7 +14,7 @@ from lab.corpus import vectors
 from lab.errors import LabError, UsageError, unknown
 from lab.models.embedders import embedder
 from lab.records import ArmList, Candidate, Diagnostic, Hit, Ledger, Provenance, Result, SearchResult, Window
-from lab.retrieval.analyse import by_entities, by_intent, stand_alone
+from lab.retrieval.analyse import by_entities, by_intent, rewritten
 from lab.retrieval.context import Context, Corpus, Lookups
 from lab.retrieval.external import external_arm
 from lab.retrieval.fuse import fuse
@@ -35,7 +35,7 @@ def search(
 ) -> SearchResult:  # fmt: skip
     """The passages that answer `question`, best first, with the ledger that says why.
 
-    `history` are the questions asked before, the last one last; `rewrite=rules` reads it. `settings` is a `Settings`, or the name of shipped ones; `flags` override (`lexical="none"`, `k=5`). Raises UsageError for an unknown
+    `history` are the questions asked before, the last one last; `rewrite` reads them. `settings` is a `Settings`, or the name of shipped ones; `flags` override (`lexical="none"`, `k=5`). Raises UsageError for an unknown
     collection or flag. An empty result is no error: `diagnostic` names the step that emptied it; or the arm
     that had to do without its index.
     """
@@ -50,8 +50,8 @@ def search(
     check_runnable(collection, chosen)
     question = queries.sanitise(question)
     with collection.store.held():
-        if chosen.rewrite == "rules" and history:
-            question = queries.sanitise(stand_alone(question, history))  # as the result's question, so that it is seen
+        if chosen.rewrite != "off" and history:
+            question = queries.sanitise(rewritten(question, history, chosen.rewrite))  # as the result's question, so that it is seen
         vector = question_vectors(collection, [question])[0] if chosen.dense_arm != "none" else None
         return rank(Shared(collection, question, vector), chosen)
 
@@ -206,7 +206,8 @@ def rank(shared: Shared, settings: Settings, *, texts: bool = True) -> SearchRes
         if settings.dedup == "near"
         else {}
     )
-    results = _results(corpus, settings, names, final, members, texts)
+    parts = _parts(settings, lists, final) if texts else {}
+    results = _results(corpus, settings, names, final, members, texts, parts)
     return SearchResult(question, results, _diagnose(corpus, settings, arms, lists), _ledger(arms, lists, context.notes, seconds), arms)
 
 
@@ -215,7 +216,13 @@ def _apply(stage: Stage, context: Context, lists: Sequence[tuple[str, list[Candi
 
 
 def _results(
-    corpus: Corpus, settings: Settings, names: Mapping[int, str], final: Sequence[Candidate], members: Mapping[bytes, list[Hit]], texts: bool
+    corpus: Corpus,
+    settings: Settings,
+    names: Mapping[int, str],
+    final: Sequence[Candidate],
+    members: Mapping[bytes, list[Hit]],
+    texts: bool,
+    parts: Mapping[int, tuple[tuple[str, float], ...]],
 ) -> tuple[Result, ...]:
     stored = queries.texts(corpus.store, corpus.collection, [c.key for c in final]) if texts and final else {}
     out = []
@@ -229,9 +236,35 @@ def _results(
             Result(
                 place, c.hit.chunk_id, c.hit.source, c.hit.start, c.hit.end, passage.text if passage else "", passage.context if passage else "",
                 c.score, c.similarity, c.hit.authority, c.hit.class_id, c.key, copies, c.linked_by, _provenance(passage) if passage else None,
+                parts.get(c.key, ()),
             )
         )  # fmt: skip
     return tuple(out)
+
+
+_ADDING = frozenset({"codes", "authority", "steps"})
+
+
+def _parts(settings: Settings, lists: Sequence[tuple[str, list[Candidate]]], final: Sequence[Candidate]) -> dict[int, tuple[tuple[str, float], ...]]:
+    """Key → what its score is made of. A copy that another speaks for has the same score, so scores are followed by class where copies are one."""
+
+    def unit(c: Candidate) -> object:
+        return c.hit.class_id if settings.dedup != "off" else c.key
+
+    wanted, weights = {unit(c) for c in final}, settings.arms
+    last: dict[object, float] = {}
+    found: dict[object, list[tuple[str, float]]] = {}
+    for name, candidates in lists:
+        for c in candidates:
+            at = unit(c)
+            if at not in wanted:
+                continue
+            if at not in found:  # its first list: the fusion, or that of the links
+                found[at] = [(arm, weights[arm] / (settings.rrf_k + rank)) for arm, rank in c.arm_ranks.items()] or [(name, c.score)]
+            elif c.score != last[at]:
+                found[at].append((name, c.score - last[at] if name in _ADDING else c.score))
+            last[at] = c.score
+    return {c.key: tuple(found[unit(c)]) for c in final}
 
 
 def _provenance(passage: queries.Passage) -> Provenance:

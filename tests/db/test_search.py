@@ -568,3 +568,16 @@ def test_an_empty_result_has_its_columns(store: Store) -> None:
     texts_into(store, {"a.txt": "valve"})
     frame = search("c", "turbine", store=store, dense="none").to_frame()
     assert len(frame) == 0 and list(frame[["source", "text"]].columns) == ["source", "text"]
+
+
+def test_the_parts_of_a_score_add_up(handbook: Store) -> None:
+    """Shares of the arms and what codes and authority add make the score; a reranker's score takes the place of what was before."""
+    found = search("handbook", "How often is PRV-2041 tested by the fitter?", store=handbook)
+    assert {name for r in found.results for name, _ in r.parts} == {"dense", "lexical", "codes", "authority"}
+    for r in found.results:
+        assert sum(value for _, value in r.parts) == pytest.approx(r.score, rel=1e-12)
+    again = search("handbook", "How often is PRV-2041 tested by the fitter?", store=handbook, reranker="maxsim", authority_weight=0, codes="off")
+    assert all(r.parts[-1] == ("rerank", r.score) for r in again.results)
+    linked = search("handbook", "What does section 4.2 require?", store=handbook, cites="on")
+    assert all(r.parts for r in linked.results)
+    assert linked.to_json(explain=True)["results"][0]["parts"] == dict(linked.results[0].parts)

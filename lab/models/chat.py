@@ -1,0 +1,175 @@
+"""Chat models behind an OpenAI-compatible `/v1/chat/completions` (Ollama, vLLM, llama.cpp, and what speaks like them), asked for JSON.
+
+The address is LAB_CHAT_URL, the model LAB_CHAT_MODEL, the key LAB_CHAT_KEY.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lab.config import effective
+from lab.errors import LabError, UsageError
+from lab.models.wire import Refusal, Wire
+
+SEED = 13
+_THOUGHT = re.compile(r"<think>.*?</think>|^.*?</think>", re.DOTALL)
+_FENCE = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
+
+
+class Malformed(LabError):
+    """The model answered, twice, with what is no JSON of the wanted form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the model said, and what it cost in tokens (0 where the server does not tell)."""
+
+    value: Any
+    text: str
+    asked: int
+    answered: int
+    calls: int
+
+
+class Chat:
+    """`ask` gives parsed JSON. Temperature 0 and a seed: as repeatable as the server is."""
+
+    def __init__(self, url: str, model: str, key: str = "") -> None:
+        self.model = model
+        self.wire = Wire(url, key, "chat server", "LAB_CHAT", model)
+        end = re.search(r"(/v\d+)?(/chat/completions)?$", self.wire.url)
+        assert end is not None
+        self._path = "" if end[2] else "/chat/completions" if end[1] else "/v1/chat/completions"
+        self._modes = ["schema", "object", "text"]  # how JSON is asked for: what the server refuses is not tried again
+
+    def ask(self, system: str, user: str, schema: Mapping[str, Any], *, temperature: float = 0.0, seed: int = SEED, most: int = 2000) -> Reply:
+        """The answer to `user` as JSON of the form `schema` (an object). A malformed one is asked for once more; then Malformed is raised."""
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        asked = answered = 0
+        for calls in (1, 2):
+            text, spent, made = self._complete(messages, schema, temperature, seed, most)
+            asked, answered = asked + spent, answered + made
+            try:
+                value = parse(text)
+                wrong = misfit(value, schema)
+            except ValueError as error:
+                value, wrong = None, str(error)
+            if not wrong:
+                return Reply(value, text, asked, answered, calls)
+            messages = [*messages[:2], {"role": "assistant", "content": text[:4000]},
+                        {"role": "user", "content": f"That was not the JSON asked for ({wrong}). Answer again with one JSON object, and nothing else."}]  # fmt: skip
+        raise Malformed(f"{self.wire.where} answered {self.model!r} twice with something else than the JSON asked for ({wrong}): use another model.")
+
+    def _complete(self, messages: list[dict[str, str]], schema: Mapping[str, Any], temperature: float, seed: int, most: int) -> tuple[str, int, int]:
+        while True:
+            mode = self._modes[0]
+            body: dict[str, Any] = {
+                "model": self.model,
+                "messages": messages,
+                "temperature": temperature,
+                "seed": seed,
+                "max_tokens": most,
+                "stream": False,
+            }
+            if mode == "schema":
+                body["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(schema), "strict": True}}
+            elif mode == "object":
+                body["response_format"] = {"type": "json_object"}
+            try:
+                answer = self.wire.post(self._path, body)
+                break
+            except Refusal as refusal:
+                if refusal.status not in {400, 415, 422} or len(self._modes) == 1:
+                    raise
+                self._modes.pop(0)
+        try:
+            text = answer["choices"][0]["message"]["content"] or ""
+            usage = answer.get("usage") or {}
+            return str(text), int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
+        except (KeyError, IndexError, TypeError, AttributeError, ValueError):
+            raise LabError(f"{self.wire.where} answered with no message: is it an OpenAI-compatible server?") from None
+
+
+def parse(text: str) -> Any:
+    """The JSON in a model's answer: without its thoughts, code fences and words around it; trailing commas are forgiven. ValueError where there is none.
+
+    >>> parse('Sure! ```json\\n{"a": [1, 2,],}\\n``` Anything else?')
+    {'a': [1, 2]}
+    """
+    text = _THOUGHT.sub("", text).strip()
+    fenced = _FENCE.search(text)
+    for words in ([fenced[1]] if fenced else []) + [text]:
+        for start in (at for at, sign in enumerate(words) if sign in "{["):
+            piece = _balanced(words[start:])
+            if piece is None:
+                continue
+            for version in (piece, re.sub(r",(\s*[}\]])", r"\1", piece)):
+                try:
+                    return json.loads(version, strict=False)
+                except ValueError:
+                    continue
+    raise ValueError("it holds no JSON")
+
+
+def _balanced(text: str) -> str | None:
+    """The text up to where its first bracket closes, brackets in strings aside; None where it does not."""
+    depth, quoted, escaped = 0, False, False
+    for at, sign in enumerate(text):
+        if escaped:
+            escaped = False
+        elif quoted:
+            escaped = sign == "\\"
+            quoted = sign != '"'
+        elif sign == '"':
+            quoted = True
+        elif sign in "{[":
+            depth += 1
+        elif sign in "}]":
+            depth -= 1
+            if depth == 0:
+                return text[: at + 1]
+    return None
+
+
+_TYPES: dict[str, type | tuple[type, ...]] = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}
+
+
+def misfit(value: Any, schema: Mapping[str, Any], where: str = "the answer") -> str:
+    """What is wrong with a value, in words; empty where it has the form of `schema` (type, required, properties, items, enum: what our prompts use)."""
+    kind = str(schema.get("type", "object"))
+    held: Any = value
+    if not isinstance(value, _TYPES[kind]) or (kind in {"integer", "number"} and isinstance(value, bool)):
+        return f"{where} is no {kind}"
+    if "enum" in schema and value not in schema["enum"]:
+        return f"{where} is none of {', '.join(schema['enum'])}"
+    if kind == "object":
+        for name in schema.get("required", ()):
+            if name not in held:
+                return f"{where} lacks {name!r}"
+        for name, inner in schema.get("properties", {}).items():
+            if name in held and (wrong := misfit(held[name], inner, repr(name))):
+                return wrong
+    if kind == "array":
+        return next((wrong for item in held if (wrong := misfit(item, schema["items"], f"a member of {where}"))), "")
+    return ""
+
+
+def configured() -> Chat:
+    """The chat model of the surroundings; UsageError where none is named."""
+    known = effective()
+    url, model = known["chat_url"].value, known["chat_model"].value
+    if not url or not model:
+        raise UsageError(
+            "no chat model is named: set LAB_CHAT_URL (as http://localhost:11434) and LAB_CHAT_MODEL, and LAB_CHAT_KEY where one is needed."
+        )
+    return _chat(url, model, known["chat_key"].value)
+
+
+@functools.lru_cache(maxsize=4)
+def _chat(url: str, model: str, key: str) -> Chat:
+    return Chat(url, model, key)

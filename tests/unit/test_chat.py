@@ -1,0 +1,125 @@
+"""The chat client against a real HTTP server: JSON asked for in three ways, repaired, asked for again, refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lab.errors import LabError, ServerError, UsageError
+from lab.models import chat, wire
+from lab.models.chat import Chat, Malformed, parse
+from lab.retrieval.analyse import rewritten
+from tests.servers import Fake
+
+SCHEMA = {"type": "object", "properties": {"question": {"type": "string"}, "n": {"type": "integer"}}, "required": ["question"]}
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"choices": [{"message": {"role": "assistant", "content": text}}], "usage": {"prompt_tokens": 20, "completion_tokens": 5}}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(wire, "PAUSE", 0.0)
+    chat._chat.cache_clear()
+    yield
+    chat._chat.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"question": "a"}', '```json\n{"question": "a"}\n```', 'Sure! Here it is: {"question": "a",}\nAnything else?', '<think>{"question": "no"}</think>{"question": "a"}',
+        'I think\n</think>\n\n{"question": "a"}', '{note} {"question": "a"}',
+    ],
+)  # fmt: skip
+def test_what_models_wrap_json_in(text: str) -> None:
+    assert parse(text) == {"question": "a"}
+
+
+@pytest.mark.parametrize("text", ["", "no", '{"question": "a"', "]", "{{{{"])
+def test_what_is_no_json(text: str) -> None:
+    with pytest.raises(ValueError, match="no JSON"):
+        parse(text)
+
+
+def test_brackets_and_line_breaks_in_strings() -> None:
+    assert parse('x {"a": "} ] \\" {", "b": "one\ntwo"} y') == {"a": '} ] " {', "b": "one\ntwo"}
+
+
+@pytest.mark.parametrize(
+    ("end", "path"), [("", "/v1/chat/completions"), ("/v1", "/v1/chat/completions"), ("/api/v1/chat/completions", "/api/v1/chat/completions")]
+)
+def test_addresses(end: str, path: str) -> None:
+    fake = Fake(lambda where, body: (200, said('{"question": "a"}')))
+    reply = Chat(fake.url + end, "m", "key-1").ask("Be brief.", "Go.", SCHEMA)
+    assert (reply.value, reply.asked, reply.answered, reply.calls) == ({"question": "a"}, 20, 5, 1)
+    where, body, key = fake.asked[0]
+    assert (where, key, body["model"], body["temperature"]) == (path, "Bearer key-1", "m", 0.0)
+    assert [m["role"] for m in body["messages"]] == ["system", "user"]
+
+
+def test_a_server_without_schemas_is_asked_in_another_way_and_remembered() -> None:
+    def answer(path: str, body: Any) -> tuple[int, Any]:
+        if body.get("response_format", {}).get("type") == "json_schema":
+            return 400, {"error": "response_format is not supported"}
+        return 200, said('{"question": "a"}')
+
+    fake = Fake(answer)
+    model = Chat(fake.url, "m")
+    for _ in range(2):
+        assert model.ask("s", "u", SCHEMA).value == {"question": "a"}
+    assert [body.get("response_format", {}).get("type") for _, body, _ in fake.asked] == ["json_schema", "json_object", "json_object"]
+
+
+def test_a_malformed_answer_is_asked_for_again_once() -> None:
+    answers = ["I cannot.", '{"question": "a"}']
+    fake = Fake(lambda path, body: (200, said(answers[min(len(fake.asked), 2) - 1])))
+    reply = Chat(fake.url, "m").ask("s", "u", SCHEMA)
+    assert (reply.value, reply.calls, reply.asked) == ({"question": "a"}, 2, 40)
+    assert "it holds no JSON" in fake.asked[1][1]["messages"][-1]["content"]
+    for wrong, why in (
+        ('{"n": 1}', "lacks 'question'"),
+        ('{"question": 3}', "'question' is no string"),
+        ('{"question": "a", "n": true}', "'n' is no integer"),
+        ("[]", "is no object"),
+    ):
+        one = Fake(lambda path, body, wrong=wrong: (200, said(wrong)))  # type: ignore[misc]
+        with pytest.raises(Malformed, match=why):
+            Chat(one.url, "m").ask("s", "u", SCHEMA)
+        assert len(one.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        ((404, {"error": "model m not found"}), LabError, "check the model's name 'm'"), ((401, {}), UsageError, "LAB_CHAT_KEY"), ((500, {}), ServerError, "LAB_CHAT_URL"),
+        ((200, {"choices": []}), LabError, "no message"), ((200, b"<html>"), LabError, "something else than JSON"),
+    ],
+)  # fmt: skip
+def test_servers_that_fail(answer: tuple[int, Any], error: type[LabError], words: str) -> None:
+    with pytest.raises(error, match=words):
+        Chat(Fake(lambda path, body: answer).url, "m", "canary-key").ask("s", "u", SCHEMA)
+
+
+def test_a_question_is_made_to_stand_alone_by_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Fake(lambda path, body: (200, said(json.dumps({"question": "What is the remote work policy for contractors?"}))))
+    with pytest.raises(UsageError, match="LAB_CHAT_URL"):
+        rewritten("What about contractors?", ["remote work policy"], "chat")
+    monkeypatch.setenv("LAB_CHAT_URL", fake.url)
+    monkeypatch.setenv("LAB_CHAT_MODEL", "m")
+    assert rewritten("What about contractors?", ["remote work policy"], "chat") == "What is the remote work policy for contractors?"
+    assert "remote work policy" in fake.asked[0][1]["messages"][1]["content"]
+    assert rewritten("What about contractors?", [], "chat") == "What about contractors?"
+    assert len(fake.asked) == 1, "without history no model is asked"
+
+
+def test_a_blank_or_endless_rewriting_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for words in ("  ", "word " * 500):
+        fake = Fake(lambda path, body, words=words: (200, said(json.dumps({"question": words}))))  # type: ignore[misc]
+        monkeypatch.setenv("LAB_CHAT_URL", fake.url)
+        monkeypatch.setenv("LAB_CHAT_MODEL", "m")
+        assert rewritten("What about contractors?", ["remote work policy"], "chat") == "remote work policy: contractors?"
