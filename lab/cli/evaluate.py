@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -87,7 +88,7 @@ def ablate(
     if json:
         print_json(done.to_json())
     else:
-        print_experiment(done)
+        print_experiment(done, measures or [])
         line(f"report: lab report {done.experiment_id}")
     return worst(done)
 
@@ -119,11 +120,14 @@ def command_line() -> str:
     return redact(shlex.join(["lab", *sys.argv[1:]]))
 
 
-def print_experiment(done: Any) -> None:
-    """The tables of an experiment."""
+def print_experiment(done: Any, measures: Sequence[str] = ()) -> None:
+    """The tables of an experiment: differences in the measures named, else in the primary one."""
+    from lab.evaluation.experiment import PRIMARY
+    from lab.evaluation.measures import parse
     from lab.report import tables
 
-    for table in (tables.members(done), tables.effects(done), tables.by_kind(done)):
+    named = [str(parse(measure)) for measure in measures] or [PRIMARY]
+    for table in (tables.members(done), *(t for measure in named for t in (tables.effects(done, measure), tables.by_kind(done, measure)))):
         print_table(table.heads, table.rows, table.title, tables.numeric_columns(table))
         line("")
     for factor in done.inert:

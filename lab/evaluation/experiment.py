@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.errors import CannotJudge, UsageError
-from lab.evaluation.measures import DEFAULT, mean, parse
+from lab.evaluation.measures import DEFAULT, mean, over, parse
 from lab.evaluation.run import Run, as_gold, execute, new_id
 from lab.gold.check import fit
 from lab.records import GoldSet
@@ -181,7 +181,7 @@ def load(store: Store, experiment_id: str) -> Experiment:
         measures = sorted(
             {m for values in by_question.values() for m in values}, key=lambda m: (DEFAULT.index(m) if m in DEFAULT else len(DEFAULT), m)
         )
-        scores = {m: mean({q: v[m] for q, v in by_question.items()}) for m in measures}
+        scores = {m: over(by_question, m) for m in measures}
         done.append(
             Run(
                 row.run_id,
@@ -219,6 +219,7 @@ def differences(factors: Mapping[str, Sequence[str]], runs: Sequence[Run]) -> li
                         mean({str(i): b.by_question[question][measure] for i, (_, b) in enumerate(pairs)}),
                     )
                     for question in sorted(runs[0].by_question)
+                    if all(measure in run.by_question[question] for both in pairs for run in both)
                 }
                 kinds = sorted({runs[0].kinds[q] for q in rows if runs[0].kinds[q]})
                 for kind in ["", *kinds]:

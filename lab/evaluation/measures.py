@@ -1,4 +1,6 @@
 """Measures of one ranking, named as the literature writes them: `hit@5`, `R@10`, `RR@10`, `nDCG@10`, `distinct@10`, `sources@10`, `short@10`.
+`primary_first@10`: of the questions whose answer is quoted by passages of lower authority, and of which the answer or a quotation is among the first 10, is
+the answer above all of them?
 
 `R`, `RR` and `nDCG` agree with ir_measures (trec_eval) on the ranking in which every result stands for the judgment it newly covers; tests hold
 them together. A question without results scores 0.
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 
 from lab.errors import unknown
 from lab.evaluation.coverage import Credit
+from lab.evaluation.primary import Quoted
 
 DEFAULT = ("hit@1", "hit@3", "hit@5", "hit@10", "R@5", "R@10", "RR@10", "nDCG@10", "distinct@10", "sources@10", "short@10")
 _NAMES = {
@@ -26,6 +29,7 @@ _NAMES = {
     "distinct": "distinct",
     "sources": "sources",
     "short": "short",
+    "primary_first": "primary_first",
 }
 
 
@@ -42,9 +46,9 @@ class Measure:
 
 def parse(text: str) -> Measure:
     """`hit@5` → Measure("hit", 5). Raises UsageError naming the nearest measure."""
-    match = re.fullmatch(r"\s*([A-Za-z]+)@(\d+)\s*", text)
+    match = re.fullmatch(r"\s*([A-Za-z_]+)@(\d+)\s*", text)
     if match is None or match[1].lower() not in _NAMES or not 1 <= int(match[2]) <= 1000:
-        raise unknown("measure", text, DEFAULT)
+        raise unknown("measure", text, (*DEFAULT, "primary_first@10"))
     return Measure(_NAMES[match[1].lower()], int(match[2]))
 
 
@@ -56,10 +60,12 @@ class Ranking:
     near: Sequence[str]
     sources: Sequence[str]
     grades: Sequence[int]
+    keys: Sequence[int] = ()
+    quoted: Quoted | None = None  # who quotes the answer, where anybody does
 
 
-def score(measure: Measure, ranking: Ranking) -> float:
-    """The value of one measure for one question, ≥ 0; all but `distinct`, `sources` ≤ 1."""
+def score(measure: Measure, ranking: Ranking) -> float | None:
+    """The value of one measure for one question, ≥ 0; all but `distinct`, `sources` ≤ 1. None where the question is not one that the measure is about."""
     top = ranking.credits[: measure.k]
     if measure.name == "hit":
         return float(any(c.newly for c in top))
@@ -71,6 +77,8 @@ def score(measure: Measure, ranking: Ranking) -> float:
         return _ndcg(top, ranking.grades, measure.k)
     if measure.name == "distinct":
         return float(len(set(ranking.near[: measure.k])))
+    if measure.name == "primary_first":
+        return _primary_first(ranking.keys[: measure.k], ranking.quoted)
     if measure.name == "sources":
         return float(len(set(ranking.sources[: measure.k])))
     return float(len(ranking.credits) < measure.k)
@@ -86,8 +94,21 @@ def _ndcg(top: Sequence[Credit], grades: Sequence[int], k: int) -> float:
     return gain / best if best > 0 else 0.0
 
 
+def _primary_first(keys: Sequence[int], quoted: Quoted | None) -> float | None:
+    if quoted is None:
+        return None
+    first = next((key for key in keys if key in quoted.primary or key in quoted.quoting), None)
+    return None if first is None else float(first in quoted.primary)
+
+
 def score_all(measures: Sequence[Measure], ranking: Ranking) -> dict[str, float]:
-    return {str(measure): score(measure, ranking) for measure in measures}
+    """Measure → value, of those that are about this question."""
+    return {str(measure): value for measure in measures if (value := score(measure, ranking)) is not None}
+
+
+def over(by_question: Mapping[str, Mapping[str, float]], measure: str) -> float:
+    """The mean of a measure over the questions that it is about."""
+    return mean({question: values[measure] for question, values in by_question.items() if measure in values})
 
 
 def mean(values: Mapping[str, float]) -> float:

@@ -204,7 +204,7 @@ def _chooser(
                 order = sorted(range(len(top)), key=lambda at: (-scores[at], at))
                 credits = credit([(top[at].key, top[at].class_id) for at in order], wanted[question.question_id])
                 grades = [t.judgment.grade for t in wanted[question.question_id]]
-                values[question.question_id] = score(MEASURE, Ranking(credits, [], [], grades))
+                values[question.question_id] = score(MEASURE, Ranking(credits, [], [], grades)) or 0.0
                 bar.advance()
         value = mean(values)
         say(f"held-out nDCG@10 {value:.4f} ({len(held)} questions)")

@@ -16,7 +16,8 @@ from lab.corpus.near import near_classes
 from lab.errors import CannotJudge, LabError, ServerError, UsageError
 from lab.evaluation import environment, trec
 from lab.evaluation.coverage import Target, credit, targets
-from lab.evaluation.measures import DEFAULT, Measure, Ranking, mean, parse, score_all
+from lab.evaluation.measures import DEFAULT, Measure, Ranking, over, parse, score_all
+from lab.evaluation.primary import Quoted, quoted
 from lab.gold.check import Fitted, fit
 from lab.gold.files import load_gold, only
 from lab.models.rerankers import trained_on
@@ -176,7 +177,8 @@ def execute(
         vectors = question_vectors(corpus, [q.text for q in asked])
     _search(corpus, asked, vectors, working)
     near = _near(corpus, measures)
-    return [_finish(corpus, gold, member, asked, wanted, near, measures, fitted) for member in working]
+    quotations = quoted(corpus, wanted) if any(m.name == "primary_first" for m in measures) else {}
+    return [_finish(corpus, gold, member, asked, wanted, near, quotations, measures, fitted) for member in working]
 
 
 def answerable(gold: GoldSet) -> list[Question]:
@@ -302,6 +304,7 @@ def _finish(
     asked: Sequence[Question],
     wanted: Mapping[str, Sequence[Target]],
     near: Mapping[str, str],
+    quotations: Mapping[str, Quoted],
     measures: Sequence[Measure],
     fitted: Fitted,
 ) -> Run:
@@ -327,6 +330,8 @@ def _finish(
             [near.get(r.chunk_id, r.chunk_id) for r in found.results],
             [r.source for r in found.results],
             [t.judgment.grade for t in wanted[question.question_id]],
+            [r.key for r in found.results],
+            quotations.get(question.question_id),
         )
         values = score_all(measures, ranking)
         member.by_question[question.question_id] = values
@@ -342,7 +347,7 @@ def _finish(
             stage_seconds[name] = stage_seconds.get(name, 0.0) + value
     notes = list(fitted.notes) + [f"{note} ({times} questions)" for note, times in sorted(member.notes.items())] + _warnings(member)
     status = "degraded" if member.failed or member.fallbacks or fitted.lost else "ok"
-    means = {str(m): mean({q: v[str(m)] for q, v in member.by_question.items()}) for m in measures}
+    means = {str(m): over(member.by_question, str(m)) for m in measures}
     runs.finish_run(
         corpus.store, member.run_id, status=status, questions=len(member.by_question), scores=scores, results=results, ledger=ledger,
         passages=runs.intern_passages(corpus.store, corpus.collection.name, listed), stages=stages, server=member.server, engines=member.engines,

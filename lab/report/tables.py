@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lab.evaluation.experiment import PRIMARY, Difference, Experiment
+from lab.evaluation.measures import DEFAULT
 
-SHOWN = ("hit@1", "hit@5", "hit@10", "R@5", "RR@10", "nDCG@10", "distinct@10", "sources@10", "short@10")
+SHOWN = ("hit@1", "hit@5", "hit@10", "R@5", "RR@10", "nDCG@10", "distinct@10", "sources@10", "short@10", "primary_first@10")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,8 @@ class Table:
 
 def members(experiment: Experiment) -> Table:
     """One row a run: the factors' values and the mean of each measure over all scored questions."""
-    measures = [m for m in SHOWN if m in experiment.runs[0].scores]
+    known = experiment.runs[0].scores
+    measures = [m for m in SHOWN if m in known] + [m for m in known if m not in SHOWN and m not in DEFAULT]
     rows = [
         (*(run.passed[name] for name in experiment.factors), *(_value(m, run.scores[m]) for m in measures), run.run_id) for run in experiment.runs
     ]

@@ -192,6 +192,20 @@ def spots(store: Store, collection: Collection, sources: Sequence[str] | None = 
     return found
 
 
+def tiers(store: Store, collection: Collection) -> dict[str, int]:
+    """Source → authority tier."""
+    rows = store.rows(sql.SQL("select source, authority from {}.files").format(sql.Identifier(collection.schema)))
+    return {str(source): int(tier) for source, tier in rows}
+
+
+def keyed_texts(store: Store, collection: Collection) -> Iterator[tuple[int, str, str]]:
+    """(key, source, text) of every chunk in (source, n) order, streamed."""
+    with store.connection() as connection, connection.cursor(name="keyed") as cursor:
+        cursor.execute(sql.SQL("select key, source, text from {}.chunks order by source, n").format(sql.Identifier(collection.schema)))
+        for key, source, text in cursor:
+            yield int(key), str(source), str(text)
+
+
 def chunk_texts(store: Store, collection: Collection) -> list[str]:
     """The text of every chunk, in (source, n) order."""
     return [str(row[0]) for row in store.rows(sql.SQL("select text from {}.chunks order by source, n").format(sql.Identifier(collection.schema)))]

@@ -21,6 +21,7 @@ from lab.report.page import write_report
 from lab.resources import folder
 from lab.retrieval.search import search
 from lab.settings import Settings
+from lab.store import collections, documents
 from lab.store import runs as rows
 from lab.store.connect import Store
 from tests.conftest import Lab, write
@@ -332,3 +333,43 @@ def test_a_run_without_its_bm25_index_is_degraded_and_3(store: Store, tmp_path: 
     answer = lab("run", "c", "--gold", str(tmp_path / "g"), "--dense", "none", "--json")
     assert answer.code == 3 and answer.json["status"] == "degraded" and answer.json["scores"]["hit@5"] == 1.0
     assert any("BM25 index of c is missing" in note for note in answer.json["notes"])
+
+
+def test_a_summary_that_pushes_its_source_out_of_its_place(store: Store, lab: Lab, tmp_path: Path) -> None:
+    """Two rules, each quoted by a lesson of lower tier. The lesson that says more of the question's words ranks first without authority, behind its source with
+    a large weight; a rule that nobody quotes is not counted."""
+    rule = "The relief valve on each brine tank is lifted by hand once in every calendar month."
+    other = "Whoever opens the gate at the north quay writes the time into the red book at once."
+    files = {
+        "rules/a.md": f"# A\n\n{rule}", "rules/b.md": f"# B\n\n{other}", "rules/c.md": "# C\n\nNobody smokes behind the chlorine store.",
+        "lessons/a.md": f"# Valve lifting\n\nValve lifting by hand, month by month: {rule}", "lessons/b.md": "# Far\n\nLunch is at noon.",
+        "source_authority.json": '{"default": 0, "rules": [{"match": "rules/*", "tier": 9}]}',
+    }  # fmt: skip
+    ingest(write(tmp_path / "d", files), "c", store=store, embedder="none")
+    ask = {
+        "q1": ("How is a valve lifted by hand in a month of lifting?", "rules/a.md", rule),
+        "q2": ("Who smokes behind the store?", "rules/c.md", "Nobody smokes behind the chlorine store."),
+    }
+    texts = {source: text for source, _, text in documents.texts(store, collections.get(store, "c"))}
+    judged = [
+        Judgment(q, source, texts[source].index(quote), texts[source].index(quote) + len(quote), 2, quote) for q, (_, source, quote) in ask.items()
+    ]
+    save_gold(tmp_path / "g", [Question(q, text, kind="fact") for q, (text, _, _) in ask.items()], judged, "# g")
+    answer = lab(
+        "ablate",
+        "c",
+        "--gold",
+        str(tmp_path / "g"),
+        "--dense",
+        "none",
+        "--factor",
+        "authority_weight=0,1",
+        "--measure",
+        "primary_first@10",
+        store=store,
+    )
+    assert answer.code == 0, answer.err
+    assert "Differences in primary_first@10" in answer.out
+    found = rows.runs(store, limit=2)
+    scores = {row.passed["authority_weight"]: [(q, v) for _, q, m, v in rows.scores(store, [row.run_id]) if m == "primary_first@10"] for row in found}
+    assert scores == {"0": [("q1", 0.0)], "1": [("q1", 1.0)]}
