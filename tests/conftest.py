@@ -119,6 +119,14 @@ def handbook(databases: Databases) -> Iterator[Store]:
         yield opened
 
 
+class WithoutExtension(Store):
+    """A store as on a server that lacks pg_textsearch."""
+
+    @property
+    def bm25(self) -> bool:
+        return False
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a command did."""

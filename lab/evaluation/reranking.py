@@ -97,6 +97,11 @@ def train(
     fitted = fit(store, corpus.collection, as_gold(whole, split)).gold
     judged = as_gold(whole, test) if test is not None else None
     asked = answerable(fitted)
+    kept_apart = {q.text for q in judged.questions} if judged is not None else set()
+    leaking = [q for q in asked if q.text in kept_apart]
+    if leaking:  # some published sets ask the same in both splits
+        say(f"{len(leaking)} questions of the split {split} stand in {test} word for word, as {leaking[0].question_id}: they are not trained on")
+        asked = [q for q in asked if q.text not in kept_apart]
     held = _held_out(asked, fitted, recipe.seed)
     wanted = _targets(corpus, fitted, asked)
     pools = _pools(corpus, asked, settings, depth)

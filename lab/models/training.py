@@ -40,7 +40,7 @@ class Recipe:
     longest: int = 192  # tokens of question and passage together
     epochs: int = 4
     batch: int = 8  # questions a step
-    rate: float = 1e-4
+    rate: float = 5e-5
     minutes: float = 30.0
     seed: int = 13
 

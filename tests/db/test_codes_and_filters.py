@@ -18,7 +18,7 @@ from lab.retrieval.search import open_corpus, search
 from lab.settings import IngestSettings
 from lab.store import collections, documents
 from lab.store.connect import Store
-from tests.conftest import Databases, Lab, write
+from tests.conftest import Databases, Lab, WithoutExtension, write
 
 TEXTS = {
     "prv.txt": "Valve PRV-2041 is red.", "aprv.txt": "Valve PRV-20411 is blue.", "s42.txt": "4.2 Isolation comes first.", "s421.txt": "4.2.1 Isolation of pumps.",
@@ -38,14 +38,6 @@ FIRST = [
 
 
 TOLERANCE = 1e-5  # the index adds up single-precision numbers
-
-
-class WithoutExtension(Store):
-    """A store as on a server that lacks pg_textsearch."""
-
-    @property
-    def bm25(self) -> bool:
-        return False
 
 
 @pytest.fixture(scope="module", params=["bm25", "bm25_postings", "bm25_plain"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from lab.errors import UsageError
 from lab.evaluation import reranking
 from lab.evaluation.reranking import train
 from lab.evaluation.run import run
-from lab.gold.files import save_gold
+from lab.gold.files import load_gold, save_gold
 from lab.models import rerankers, training
 from lab.models.training import Recipe
 from lab.records import Judgment, Question
@@ -113,3 +114,13 @@ def test_what_cannot_be_trained_is_one_sentence(flags: tuple[str, ...], said: st
     (tmp_path / "lexical.toml").write_text('dense = "none"\n')
     answer = lab("rerank", "train", "halls", "--gold", str(made), "--settings", str(tmp_path / "lexical.toml"), *flags, store=store)
     assert (answer.code, said in answer.err, answer.out) == (2, True, ""), answer.err
+
+
+def test_a_question_that_stands_in_both_splits_is_not_trained_on(store: Store, made: Path, base: str) -> None:
+    gold = load_gold(made)
+    twin = next(q for q in gold.questions if q.split == "test")
+    again = [*gold.questions, Question("twin", twin.text, split="train")]
+    judged = next(j for j in gold.judgments if j.question_id == twin.question_id)
+    save_gold(made, again, [*gold.judgments, replace(judged, question_id="twin")], "# halls\n")
+    report = train("halls", str(made), store=store, name="mine", recipe=recipe(base, 1), settings=plain(), depth=8)
+    assert (report.questions + report.held, report.test[1].questions) == (30, 10)
