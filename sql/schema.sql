@@ -9,7 +9,7 @@ create table lab.meta (
     key   text primary key,
     value text not null
 );
-insert into lab.meta values ('schema_version', '3');
+insert into lab.meta values ('schema_version', '4');
 
 -- One row a collection; its documents live in the schema kb_<name>. `ingest` holds the ingest flags, fixed for the collection's life.
 create table lab.collections (
@@ -115,6 +115,7 @@ create table lab.runs (
     notes         jsonb not null default '[]',
     timings       jsonb not null default '{}',
     stages        text[] not null default '{}', -- columns of the ledger
+    health        jsonb not null default '{}', -- what the means hide: arms alone, rescued and harmed by stage, ties at k
     created_at    timestamptz not null default now(),
     finished_at   timestamptz
 );
@@ -160,15 +161,16 @@ create table lab.ledger (
     ranks       smallint[] not null,
     seconds     jsonb not null,
     notes       text[] not null default '{}',
+    grades      smallint[] not null default '{}', -- of the judgment that passages[i] covers; 0 = none
     primary key (run_id, question_id)
 );
 -- Packing these arrays takes ten times as long as writing them.
-alter table lab.ledger alter passages set storage external, alter ranks set storage external;
+alter table lab.ledger alter passages set storage external, alter ranks set storage external, alter grades set storage external;
 
 -- The ledger as a table: one row a question, passage and column.
 create view lab.ledger_rows as
 select l.run_id, l.question_id, p.chunk_id, s.stage, s.position,
-       nullif(l.ranks[(i.i - 1) * cardinality(r.stages) + s.position], 0) as rank
+       nullif(l.ranks[(i.i - 1) * cardinality(r.stages) + s.position], 0) as rank, l.grades[i.i] as grade
 from lab.ledger l
 join lab.runs r using (run_id)
 cross join lateral generate_subscripts(l.passages, 1) as i (i)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,9 +49,25 @@ def run(
     else:
         line(f"run {done.run_id}: {done.status}, {done.questions} questions of {done.gold} on {done.collection}")
         print_table(("measure", "mean"), [(name, f"{value:.4f}") for name, value in done.scores.items()], numeric=(False, True))
+        print_health(done.health)
         for note in done.notes:
             say(f"note: {note}")
     return 0 if done.status == "ok" else 3
+
+
+def print_health(health: Mapping[str, Any]) -> None:
+    """Each arm alone beside what is returned, and what every stage rescued and harmed."""
+    if not health:
+        return
+    line("")
+    rows = [({"fuse": "fused"}.get(name, name if name == "returned" else f"{name} alone"), f"{value:.4f}") for name, value in health["alone"].items()]
+    print_table(("list", f"hit@{health['k']}"), rows, numeric=(False, True))
+    changed = list(dict.fromkeys([*health["rescued"], *health["harmed"], *health["first_lost"]]))
+    if changed:
+        line("")
+        cells = [(s, *(str(health[part].get(s, 0)) for part in ("rescued", "harmed", "first_lost"))) for s in changed]
+        heads = ("stage", f"brought into the first {health['k']}", "pushed out", "first rank lost")
+        print_table(heads, cells, numeric=(False, True, True, True))
 
 
 def ablate(

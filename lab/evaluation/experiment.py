@@ -195,6 +195,7 @@ def load(store: Store, experiment_id: str) -> Experiment:
                 by_question,
                 kinds,
                 row.notes,
+                health=row.health,
             )
         )
     factors = entry["factors"]

@@ -16,6 +16,7 @@ from lab.corpus.near import near_classes
 from lab.errors import CannotJudge, LabError, ServerError, UsageError
 from lab.evaluation import environment, trec
 from lab.evaluation.coverage import Target, credit, targets
+from lab.evaluation.health import examine, grades
 from lab.evaluation.measures import DEFAULT, Measure, Ranking, over, parse, score_all
 from lab.evaluation.primary import Quoted, quoted
 from lab.gold.check import Fitted, fit
@@ -31,6 +32,7 @@ from lab.store import documents, runs
 from lab.store.connect import Store, connect
 from lab.text import text_hash
 
+HEALTH_K = 5  # the cutoff of the primary measure
 SEED = 20_240_229  # of every draw in this version; recorded with each run
 
 
@@ -50,6 +52,7 @@ class Run:
     kinds: Mapping[str, str]
     notes: Sequence[str] = ()
     rankings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # question → chunk ids, best first
+    health: Mapping[str, Any] = field(default_factory=dict)  # see lab.evaluation.health
 
     def to_json(self) -> dict[str, Any]:
         """The object of `lab run --json`."""
@@ -62,6 +65,7 @@ class Run:
             "questions": self.questions,
             "passed": dict(self.passed),
             "scores": dict(self.scores),
+            "health": dict(self.health),
             "notes": list(self.notes),
         }
 
@@ -320,6 +324,7 @@ def _finish(
     scores: list[tuple[str, str, float]] = []
     results: list[runs.ResultRow] = []
     ledger: list[runs.LedgerRow] = []
+    graded: dict[str, list[int]] = {}
     stages: tuple[str, ...] = ()
     stage_seconds: dict[str, float] = {}
     for question in asked:
@@ -338,25 +343,29 @@ def _finish(
         scores += [(question.question_id, name, value) for name, value in values.items()]
         stages = found.ledger.columns or stages
         rows = [passage(hit) for hit in found.ledger.hits]
-        ledger.append(runs.LedgerRow(question.question_id, rows, found.ledger.ranks.ravel().tolist(), found.ledger.seconds, found.ledger.notes))
+        graded[question.question_id] = grades(found, wanted[question.question_id])
+        ranks = found.ledger.ranks.ravel().tolist()
+        ledger.append(runs.LedgerRow(question.question_id, rows, ranks, found.ledger.seconds, found.ledger.notes, graded[question.question_id]))
         results += [
             runs.ResultRow(question.question_id, r.rank, passages[r.key], r.score, r.similarity, c.grade, c.by_twin, r.linked_by)
             for r, c in zip(found.results, credits, strict=True)
         ]
         for name, value in found.ledger.seconds.items():
             stage_seconds[name] = stage_seconds.get(name, 0.0) + value
-    notes = list(fitted.notes) + [f"{note} ({times} questions)" for note, times in sorted(member.notes.items())] + _warnings(member)
+    health = examine(member.rankings, wanted, graded, HEALTH_K)
+    notes = list(fitted.notes) + [f"{note} ({times} questions)" for note, times in sorted(member.notes.items())] + _warnings(member) + health.notes
     status = "degraded" if member.failed or member.fallbacks or fitted.lost else "ok"
     means = {str(m): over(member.by_question, str(m)) for m in measures}
     runs.finish_run(
         corpus.store, member.run_id, status=status, questions=len(member.by_question), scores=scores, results=results, ledger=ledger,
         passages=runs.intern_passages(corpus.store, corpus.collection.name, listed), stages=stages, server=member.server, engines=member.engines,
-        notes=notes, timings={"seconds": member.seconds, "stages": stage_seconds},
+        notes=notes, timings={"seconds": member.seconds, "stages": stage_seconds}, health=health.to_json(),
     )  # fmt: skip
     kinds = {q.question_id: q.kind for q in gold.questions}
     return Run(
         member.run_id, corpus.collection.name, gold.name, status, len(member.by_question), dict(member.passed), member.settings, means,
         member.by_question, kinds, notes, {q: tuple(r.chunk_id for r in found.results) for q, found in member.rankings.items()},
+        health.to_json(),
     )  # fmt: skip
 
 

@@ -59,10 +59,16 @@ def _definitions(context: Context, candidates: list[Candidate]) -> list[_Wanted]
             if term not in hubs:
                 hubs[term] = lookups.term_users(label, s.link_hub_max + 1) > s.link_hub_max
                 if hubs[term]:
-                    context.notes.append(f"the definition of {label!r} was not added: more than {s.link_hub_max} passages use the term")
+                    context.notes.append(
+                        f"the definition of {label!r} was not added: more than {s.link_hub_max} passages use the term, {_share(context)}"
+                    )
             if not hubs[term]:
                 wanted.append(_Wanted(hit, index, f"defines:{term}"))
     return wanted
+
+
+def _share(context: Context) -> str:
+    return f"more than {context.settings.link_hub_max / max(context.corpus.chunks, 1):.0%} of all"
 
 
 def _citations(context: Context, candidates: list[Candidate]) -> list[_Wanted]:

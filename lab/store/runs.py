@@ -52,6 +52,7 @@ class LedgerRow:
     ranks: Sequence[int]
     seconds: Mapping[str, float]
     notes: Sequence[str]
+    grades: Sequence[int] = ()
 
 
 Passage = tuple[str, str, int, int, bytes]  # chunk_id, source, start, end, class
@@ -141,6 +142,7 @@ def finish_run(
     engines: Mapping[str, Any],
     notes: Sequence[str],
     timings: Mapping[str, Any],
+    health: Mapping[str, Any],
 ) -> None:
     """Writes everything a run found and closes it, in one transaction."""
     with store.connection() as connection, connection.cursor() as cursor:
@@ -150,16 +152,28 @@ def finish_run(
         with cursor.copy("copy lab.results (run_id, question_id, rank, passage_id, score, similarity, grade, by_twin, linked_by) from stdin") as copy:
             for r in results:
                 copy.write_row((run_id, r.question_id, r.rank, passages[r.passage], r.score, r.similarity, r.grade, r.by_twin, r.linked_by))
-        with cursor.copy("copy lab.ledger (run_id, question_id, passages, ranks, seconds, notes) from stdin") as copy:
+        with cursor.copy("copy lab.ledger (run_id, question_id, passages, ranks, seconds, notes, grades) from stdin") as copy:
             for row in ledger:
                 # array literals written here: the driver's own dumper takes ten times as long for lists of this length
                 ids = "{" + ",".join([str(passages[i]) for i in row.passages]) + "}"
                 ranks = "{" + ",".join(map(str, row.ranks)) + "}"
-                copy.write_row((run_id, row.question_id, ids, ranks, Jsonb(dict(row.seconds)), list(row.notes)))
+                copy.write_row(
+                    (run_id, row.question_id, ids, ranks, Jsonb(dict(row.seconds)), list(row.notes), "{" + ",".join(map(str, row.grades)) + "}")
+                )
         cursor.execute(
-            "update lab.runs set status = %s, questions = %s, stages = %s, server = %s, engines = %s, notes = %s, timings = %s, finished_at = now() "
+            "update lab.runs set status = %s, questions = %s, stages = %s, server = %s, engines = %s, notes = %s, timings = %s, health = %s, finished_at = now() "
             "where run_id = %s and finished_at is null",
-            [status, questions, list(stages), Jsonb(dict(server)), Jsonb(dict(engines)), Jsonb(list(notes)), Jsonb(dict(timings)), run_id],
+            [
+                status,
+                questions,
+                list(stages),
+                Jsonb(dict(server)),
+                Jsonb(dict(engines)),
+                Jsonb(list(notes)),
+                Jsonb(dict(timings)),
+                Jsonb(dict(health)),
+                run_id,
+            ],
         )
 
 
@@ -192,11 +206,12 @@ class RunRow:
     stages: Sequence[str]
     created_at: dt.datetime
     finished_at: dt.datetime | None
+    health: Mapping[str, Any]
 
 
 _RUN = (
     "run_id, experiment_id, collection, gold, gold_digest, split, status, settings, settings_digest, passed, inputs, environment, server, engines, seed, "
-    "questions, unjudged, notes, timings, stages, created_at, finished_at"
+    "questions, unjudged, notes, timings, stages, created_at, finished_at, health"
 )
 
 

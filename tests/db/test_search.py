@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -131,6 +131,9 @@ FLAGS = st.sampled_from(
 
 
 @given(ANY_TEXT | LONG, FLAGS)
+@example("-" * 33, {"query_mode": "websearch"})
+@example("- " * 40 + "x", {"query_mode": "websearch"})
+@example("(-" * 40 + "a or b", {"query_mode": "websearch"})
 @hypothesis_settings(
     max_examples=2000 if os.environ.get("LAB_SLOW") == "1" else 300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
