@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 
 from lab.records import ArmList, Candidate, Hit
@@ -16,7 +17,7 @@ def fuse(arms: Mapping[str, ArmList], settings: Settings, members: Mapping[bytes
 
     >>> # dense [a, b], lexical [b, c], k = 60 → b = 1/62 + 1/61, a = 1/61, c = 1/62
     """
-    weights = settings.arms
+    weights, rrf_k = settings.arms, settings.rrf_k
     by_class = settings.dedup != "off"
     first: dict[object, Hit] = {}
     best: dict[object, int] = {}
@@ -33,12 +34,13 @@ def fuse(arms: Mapping[str, ArmList], settings: Settings, members: Mapping[bytes
                 best[unit], first[unit] = rank, hit
             if name == "dense":
                 similarity[unit] = hit.score
-    candidates = []
+    keyed = []
     for unit, by_arm in ranks.items():
         score = 0.0
         for name, rank in by_arm.items():  # in sorted order of the arms, so that the sum is the same to the last bit
-            score += weights[name] / (settings.rrf_k + rank)
+            score += weights[name] / (rrf_k + rank)
         hit = first[unit]
-        copies = tuple(m.key for m in members.get(hit.class_id, ()) if m.key != hit.key) if by_class else ()
-        candidates.append(Candidate(hit, score, score, similarity.get(unit), by_arm, copies))
-    return sorted(candidates, key=lambda c: (-c.score, best[c.hit.class_id if by_class else c.hit.key], c.hit.source, c.hit.n))
+        copies = tuple(m.key for m in members[hit.class_id] if m.key != hit.key) if by_class and hit.class_id in members else ()
+        keyed.append((-score, best[unit], hit.source, hit.n, Candidate(hit, score, score, similarity.get(unit), by_arm, copies)))
+    keyed.sort(key=operator.itemgetter(0, 1, 2, 3))
+    return [row[4] for row in keyed]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -141,7 +142,10 @@ class Shared:
         for name in ARMS:
             key = arm_key(settings, name)
             if key not in self._arms:
-                self._arms[key] = fetch_arm(self.corpus, self.question, settings, self.vector, name)
+                start = time.perf_counter()
+                fetched = fetch_arm(self.corpus, self.question, settings, self.vector, name)
+                # The arm's own clock stops before its transaction ends.
+                self._arms[key] = replace(fetched, seconds=time.perf_counter() - start) if fetched is not None else None
             arm = self._arms[key]
             if arm is not None:
                 found[name] = arm
@@ -281,16 +285,25 @@ def _ledger(arms: Mapping[str, ArmList], lists: Sequence[tuple[str, list[Candida
     columns = (*arms, *(name for name, _ in lists))
     row_of: dict[int, int] = {}
     hits: list[Hit] = []
-    for found in [arm.hits for arm in arms.values()] + [[c.hit for c in candidates] for _, candidates in lists]:
+
+    def rows(found: Sequence[Hit]) -> list[int]:
         for hit in found:
             if hit.key not in row_of:
                 row_of[hit.key] = len(hits)
                 hits.append(hit)
+        return [row_of[hit.key] for hit in found]
+
+    places: list[tuple[list[int], Sequence[int]]] = [(rows(arm.hits), arm.ranks) for arm in arms.values()]
+    before: list[Candidate] = []
+    for _, candidates in lists:
+        same = len(before) == len(candidates) and all(
+            a.hit is b.hit for a, b in zip(before, candidates, strict=True)
+        )  # many a stage leaves the order as it is
+        places.append(places[-1] if same else (rows([c.hit for c in candidates]), range(1, len(candidates) + 1)))
+        before = candidates
     ranks = np.zeros((len(hits), len(columns)), dtype=np.int32)
-    for at, arm in enumerate(arms.values()):
-        ranks[[row_of[hit.key] for hit in arm.hits], at] = arm.ranks
-    for at, (_, candidates) in enumerate(lists, len(arms)):
-        ranks[[row_of[c.hit.key] for c in candidates], at] = range(1, len(candidates) + 1)
+    for at, (row, place) in enumerate(places):
+        ranks[row, at] = place
     return Ledger(columns, hits, ranks, tuple(notes), dict(seconds))
 
 
