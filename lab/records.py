@@ -267,6 +267,7 @@ class SearchResult:
     diagnostic: Diagnostic | None
     ledger: Ledger
     arms: Mapping[str, ArmList] = field(default_factory=dict)
+    beyond: tuple[Hit, ...] = ()  # passages that were cut off although their score is that of the last result
 
     def to_json(self, *, explain: bool = False) -> dict[str, Any]:
         """The object of `lab search --json`; with `explain` the ledger too: every passage that any arm or stage saw, with its ranks (null: not in that list)."""

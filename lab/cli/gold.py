@@ -38,6 +38,37 @@ def import_(
     return 0
 
 
+def generate(
+    collection: str,
+    *,
+    as_: Annotated[str, Parameter(name="--as", help="name of the new gold set")],
+    questions: Annotated[int, Parameter(name=["--questions", "-n"], help="how many, as far as the collection gives them")] = 200,
+    kinds: Annotated[str | None, Parameter(help="only these, as in fact,section; default: all")] = None,
+    seed: Annotated[int, Parameter(help="of everything drawn")] = 13,
+    to: Annotated[Path | None, Parameter(help="folder to put it in; default: LAB_HOME/gold")] = None,
+    replace: Annotated[bool, Parameter(negative=(), help="overwrite a gold set of that name")] = False,
+    json: Json = False,
+) -> int:
+    """Make questions of a collection by rules, without a model: section, definition, fact, citation, keyword, unanswerable."""
+    from lab.gold.generate import generate as run_generate
+    from lab.store.connect import connect
+
+    wanted = [word.strip() for word in (kinds or "").split(",") if word.strip()]
+    with connect() as store:
+        done = run_generate(collection, as_, store=store, questions=questions, kinds=wanted, seed=seed, to=to, replace=replace)
+    if json:
+        print_json(done.to_json())
+        return 0
+    line(f"{as_}: {done.kept} questions in {done.path}")
+    rows = [("kind", k, str(v)) for k, v in done.kinds.items()] + [("copying", k, str(v)) for k, v in done.bands.items()]
+    rows += [("flagged", "incomplete", str(done.incomplete)), ("flagged", "hard", str(done.hard))]
+    rows += [("refused", k, str(v)) for k, v in done.rejected.items()]
+    print_table(("by", "value", "questions"), rows, numeric=(False, False, True))
+    if done.kept < questions:
+        say(f"the collection gives {done.kept} of {questions}: see what was refused, or allow more --kinds")
+    return 0
+
+
 def check(
     gold: str,
     *,

@@ -50,6 +50,7 @@ _GROUPS = {
     "gold": (
         "Gold sets: questions and judged spans.",
         {
+            "generate": ("lab.cli.gold:generate", "Make questions of a collection by rules."),
             "import": ("lab.cli.gold:import_", "Import a gold set from other people's files."),
             "check": ("lab.cli.gold:check", "Does a gold set still fit a collection?"),
             "show": ("lab.cli.gold:show", "What a gold set holds."),

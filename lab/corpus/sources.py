@@ -27,8 +27,8 @@ class File:
 def listed(
     paths: Sequence[Path], known: Mapping[str, FileRow], label: str | None, left: list[tuple[str, str]], tenant: str | None = None
 ) -> list[File]:
-    """Every file under the paths, sorted by source. A file below a root that the ledger knows keeps that root, so that a folder may be named as a whole or in
-    part, in any order.
+    """Every file under the paths, sorted by source. A file that the ledger knows keeps its root, and a folder inside of a known root takes that, so that a folder
+    may be named as a whole or in part, in any order.
 
     What cannot be a document of the collection (a name that is no text, a pipe, a link to nowhere, a folder that cannot be opened) goes into `left` as
     (name, reason).
@@ -42,7 +42,9 @@ def listed(
             members = [File(prefix(tenant) + source, absolute / source, label) for source in _below(absolute, left)]
         else:
             inside = [absolute / source for source in _below(absolute, left)] if path.is_dir() else [absolute]
-            members = [_known(file, absolute if path.is_dir() else absolute.parent, places, roots, tenant) for file in inside]
+            folder = absolute if path.is_dir() else absolute.parent
+            named = next((above for above in (folder, *folder.parents) if above in roots), folder)
+            members = [_known(file, places.get(file, named), tenant) for file in inside]
         for file in members:
             if file.path.name == authority.FILE:
                 continue
@@ -63,10 +65,7 @@ def listed(
     return sorted(found.values(), key=lambda file: file.source)
 
 
-def _known(file: Path, named: Path, places: Mapping[Path, Path], roots: AbstractSet[Path], tenant: str | None) -> File:
-    """The file under the root by which it, or else the nearest folder around it, is known; under the named folder where none is."""
-    around = [root for root in file.parents if root in roots]
-    root = places.get(file) or (around[0] if around else named)
+def _known(file: Path, root: Path, tenant: str | None) -> File:
     return File(prefix(tenant) + file.relative_to(root).as_posix(), file, str(root))
 
 

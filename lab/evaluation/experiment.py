@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.errors import CannotJudge, UsageError
-from lab.evaluation.measures import DEFAULT, mean, over, parse
+from lab.evaluation.measures import DEFAULT, mean, means, parse
 from lab.evaluation.run import Run, as_gold, execute, new_id
 from lab.gold.check import fit
 from lab.records import GoldSet
@@ -181,7 +181,7 @@ def load(store: Store, experiment_id: str) -> Experiment:
         measures = sorted(
             {m for values in by_question.values() for m in values}, key=lambda m: (DEFAULT.index(m) if m in DEFAULT else len(DEFAULT), m)
         )
-        scores = {m: over(by_question, m) for m in measures}
+        scores = means(by_question, measures)
         done.append(
             Run(
                 row.run_id,

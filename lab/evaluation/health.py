@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from lab.evaluation.coverage import Target
-from lab.records import Hit, SearchResult
+from lab.records import Hit, Ledger, SearchResult
+from lab.retrieval.search import ARMS
+from lab.retrieval.stages import STAGES
 
-ARMS = ("dense", "lexical", "external")
+ORDER = (*ARMS, "fuse", *(stage.name for stage in STAGES))
+_PLAIN = frozenset(
+    {*ARMS, "fuse", "codes", "authority", "dedup", "floor", "cut"}
+)  # with these alone, passages with equal evidence are interchangeable
 
 
 @dataclass(slots=True)
@@ -48,6 +53,23 @@ class Health:
         return {name: getattr(self, name) for name in self.__slots__ if name != "notes"}
 
 
+def columns_of(ledgers: Iterable[Ledger]) -> tuple[str, ...]:
+    """Every column that any question has, in the order of execution: an intent may turn stages on for its question alone."""
+    there = {column for ledger in ledgers for column in ledger.columns}
+    return tuple(column for column in ORDER if column in there)
+
+
+def spread(ledger: Ledger, columns: Sequence[str]) -> np.ndarray:
+    """The ranks of one question under all `columns`: a stage that was not executed leaves the order as it was, an arm that was off holds nothing."""
+    ranks = np.zeros((len(ledger.hits), len(columns)), dtype=np.int32)
+    for at, column in enumerate(columns):
+        if column in ledger.columns:
+            ranks[:, at] = ledger.ranks[:, ledger.columns.index(column)]
+        elif column not in ARMS and at:
+            ranks[:, at] = ranks[:, at - 1]
+    return ranks
+
+
 def grades(found: SearchResult, wanted: Sequence[Target]) -> list[int]:
     """Of each passage in the ledger, the highest grade of a judgment that it, or an exact twin of it, covers; 0 = none."""
     return [_grade(hit, wanted) for hit in found.ledger.hits]
@@ -61,15 +83,17 @@ def examine(rankings: Mapping[str, SearchResult], wanted: Mapping[str, Sequence[
     """The health of a run. `graded` holds `grades` of each question."""
     health = Health(k)
     found_by: dict[str, dict[str, bool]] = {}  # column → question → hit@k there
+    columns = columns_of(found.ledger for found in rankings.values())
     for question, found in sorted(rankings.items()):
         ledger = found.ledger
+        ranks = spread(ledger, columns)
         health.questions += 1
         health.short += len(found.results) < k
-        best = _best_ranks(ledger.ranks, graded[question], len(ledger.columns))
-        at = dict(zip(ledger.columns, best, strict=True))
+        best = _best_ranks(ranks, graded[question], len(columns))
+        at = dict(zip(columns, best, strict=True))
         for column, rank in at.items():
             found_by.setdefault(column, {})[question] = 0 < rank <= k
-        steps = [column for column in ledger.columns if column not in ARMS]
+        steps = [column for column in columns if column not in ARMS]
         for before, after in itertools.pairwise(steps):
             was, now = 0 < at[before] <= k, 0 < at[after] <= k
             if now and not was:
@@ -79,21 +103,21 @@ def examine(rankings: Mapping[str, SearchResult], wanted: Mapping[str, Sequence[
             if at[before] == 1 and at[after] != 1:
                 health.first_lost[after] = health.first_lost.get(after, 0) + 1
         if "links" in at and len(ledger.hits):
-            links = ledger.columns.index("links")
-            brought = (ledger.ranks[:, links] > 0) & (ledger.ranks[:, :links] == 0).all(axis=1)
+            links = columns.index("links")
+            brought = (ranks[:, links] > 0) & (ranks[:, :links] == 0).all(axis=1)
             health.links_brought += int(brought.sum())
-            health.links_returned += int((brought & (ledger.ranks[:, -1] > 0)).sum())
-        hit = found_by[ledger.columns[-1]][question] if ledger.columns else False
+            health.links_returned += int((brought & (ranks[:, -1] > 0)).sum())
+        hit = found_by[columns[-1]][question] if columns else False
         luck, mischief = _flips(found, wanted[question], k, hit)
         health.tied += luck != mischief
         health.tied_best += luck
         health.tied_worst += mischief
     n = max(health.questions, 1)
     health.tied_best, health.tied_worst = health.tied_best / n, health.tied_worst / n
-    columns = {column: sum(hits.values()) / n for column, hits in found_by.items()}
-    health.alone = {name: columns[name] for name in (*ARMS, "fuse") if name in columns}
+    shares = {column: sum(hits.values()) / n for column, hits in found_by.items()}
+    health.alone = {name: shares[name] for name in (*ARMS, "fuse") if name in shares}
     if columns:
-        health.alone["returned"] = list(columns.values())[-1]
+        health.alone["returned"] = shares[columns[-1]]
     _say(health, found_by)
     return health
 
@@ -111,33 +135,35 @@ def _best_ranks(ranks: np.ndarray, graded: Sequence[int], columns: int) -> list[
 def _flips(found: SearchResult, wanted: Sequence[Target], k: int, hit: bool) -> tuple[bool, bool]:
     """(hit@k, hit@k) if the passages that nothing tells apart from the one at rank k had been ordered well, and ill.
 
-    Nothing tells two passages apart when every arm gave both the same score, or neither; and their tiers and codes are the same.
+    Nothing tells two passages apart when their scores are equal; or, where no step but fusion, codes and authority made them, when every arm gave both the same
+    score, or neither, and their tiers and codes are the same: then only the order of their names gave them different ranks.
     """
-    if len(found.results) < k or not found.arms:
+    if len(found.results) < k or found.results[k - 1].linked_by:
         return hit, hit
     last = found.results[k - 1]
     scores = {name: {h.key: h.score for h in arm.hits} for name, arm in found.arms.items()}
     coded = {key: share for arm in found.arms.values() for key, share in arm.coded.items()}
+    plain = set(found.ledger.columns) <= _PLAIN and any(last.key in one for one in scores.values())
 
     def evidence(key: int, tier: int) -> tuple[object, ...]:
         return (*(one.get(key) for one in scores.values()), tier, coded.get(key))
 
-    if all(last.key not in one for one in scores.values()):
-        return hit, hit  # brought by a link: its place is no coin flip
     same = evidence(last.key, last.authority)
-    inside = [r for r in found.results[:k] if evidence(r.key, r.authority) == same]
-    classes = {r.class_id for r in inside}
-    outside: dict[bytes, Hit] = {}
-    for arm in found.arms.values():
-        for h in arm.hits:
-            if h.class_id not in classes and evidence(h.key, h.authority) == same:
-                outside.setdefault(h.class_id, h)
+    equal = [r for r in found.results if not r.linked_by and (r.score == last.score or (plain and evidence(r.key, r.authority) == same))]
+    inside = [r for r in equal if r.rank <= k]
+    outside = {r.class_id: r.key for r in equal if r.rank > k}
+    known = {r.class_id for r in found.results}
+    if plain:
+        outside |= {
+            h.class_id: h.key for arm in found.arms.values() for h in arm.hits if h.class_id not in known and evidence(h.key, h.authority) == same
+        }
+    if len(equal) and equal[-1].rank == len(found.results):
+        outside |= {h.class_id: h.key for h in found.beyond if h.class_id not in known}
     if not outside:
         return hit, hit
-    rest = [r for r in found.results[:k] if r not in inside]
-    if any(_covers(r.key, r.class_id, wanted) for r in rest):
+    if any(_covers(r.key, r.class_id, wanted) for r in found.results[:k] if r not in inside):
         return True, True
-    gold = sum(_covers(r.key, r.class_id, wanted) for r in inside) + sum(_covers(h.key, h.class_id, wanted) for h in outside.values())
+    gold = sum(_covers(r.key, r.class_id, wanted) for r in inside) + sum(_covers(key, cls, wanted) for cls, key in outside.items())
     return gold > 0, gold > len(outside)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lab.errors import unknown
@@ -60,7 +60,7 @@ class Ranking:
     near: Sequence[str]
     sources: Sequence[str]
     grades: Sequence[int]
-    keys: Sequence[int] = ()
+    classes: Sequence[bytes] = ()  # exact class of each result
     quoted: Quoted | None = None  # who quotes the answer, where anybody does
 
 
@@ -78,7 +78,7 @@ def score(measure: Measure, ranking: Ranking) -> float | None:
     if measure.name == "distinct":
         return float(len(set(ranking.near[: measure.k])))
     if measure.name == "primary_first":
-        return _primary_first(ranking.keys[: measure.k], ranking.quoted)
+        return _primary_first(ranking.classes[: measure.k], ranking.quoted)
     if measure.name == "sources":
         return float(len(set(ranking.sources[: measure.k])))
     return float(len(ranking.credits) < measure.k)
@@ -94,10 +94,10 @@ def _ndcg(top: Sequence[Credit], grades: Sequence[int], k: int) -> float:
     return gain / best if best > 0 else 0.0
 
 
-def _primary_first(keys: Sequence[int], quoted: Quoted | None) -> float | None:
+def _primary_first(classes: Sequence[bytes], quoted: Quoted | None) -> float | None:
     if quoted is None:
         return None
-    first = next((key for key in keys if key in quoted.primary or key in quoted.quoting), None)
+    first = next((name for name in classes if name in quoted.primary or name in quoted.quoting), None)
     return None if first is None else float(first in quoted.primary)
 
 
@@ -106,9 +106,14 @@ def score_all(measures: Sequence[Measure], ranking: Ranking) -> dict[str, float]
     return {str(measure): value for measure in measures if (value := score(measure, ranking)) is not None}
 
 
-def over(by_question: Mapping[str, Mapping[str, float]], measure: str) -> float:
-    """The mean of a measure over the questions that it is about."""
-    return mean({question: values[measure] for question, values in by_question.items() if measure in values})
+def means(by_question: Mapping[str, Mapping[str, float]], measures: Iterable[str]) -> dict[str, float]:
+    """Measure → its mean over the questions that it is about; a measure that is about none has no mean."""
+    found = {}
+    for measure in measures:
+        values = {question: values[measure] for question, values in by_question.items() if measure in values}
+        if values:
+            found[measure] = mean(values)
+    return found
 
 
 def mean(values: Mapping[str, float]) -> float:

@@ -15,10 +15,10 @@ RUN = 8  # words in a row that make a quotation
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """Keys of the passages that hold the answer in its primary source, and of those that quote it from a source of lower authority."""
+    """Exact classes of the passages that hold the answer in its primary source, and of those that quote it from a source of lower authority."""
 
-    primary: frozenset[int]
-    quoting: frozenset[int]
+    primary: frozenset[bytes]
+    quoting: frozenset[bytes]
 
 
 def quoted(corpus: Corpus, wanted: Mapping[str, Sequence[Target]]) -> dict[str, Quoted]:
@@ -36,13 +36,13 @@ def quoted(corpus: Corpus, wanted: Mapping[str, Sequence[Target]]) -> dict[str, 
         best[question] = max(targets, key=lambda t: (t.judgment.grade, tiers.get(t.judgment.source, 0)))
         for run in _runs(best[question].judgment.quote):
             asked.setdefault(run, []).append(question)
-    found: dict[str, set[int]] = {}
-    for key, source, text in documents.keyed_texts(corpus.store, corpus.collection):
+    found: dict[str, set[bytes]] = {}
+    for class_id, source, text in documents.classed_texts(corpus.store, corpus.collection):
         for run in _runs(text) & asked.keys():
             for question in asked[run]:
-                if tiers.get(source, 0) < tiers.get(best[question].judgment.source, 0) and key not in best[question].keys:
-                    found.setdefault(question, set()).add(key)
-    return {question: Quoted(best[question].keys, frozenset(keys)) for question, keys in sorted(found.items())}
+                if tiers.get(source, 0) < tiers.get(best[question].judgment.source, 0) and class_id not in best[question].classes:
+                    found.setdefault(question, set()).add(class_id)
+    return {question: Quoted(best[question].classes, frozenset(quoting)) for question, quoting in sorted(found.items())}
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:

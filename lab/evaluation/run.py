@@ -16,8 +16,8 @@ from lab.corpus.near import near_classes
 from lab.errors import CannotJudge, LabError, ServerError, UsageError
 from lab.evaluation import environment, trec
 from lab.evaluation.coverage import Target, credit, targets
-from lab.evaluation.health import examine, grades
-from lab.evaluation.measures import DEFAULT, Measure, Ranking, over, parse, score_all
+from lab.evaluation.health import columns_of, examine, grades, spread
+from lab.evaluation.measures import DEFAULT, Measure, Ranking, means, parse, score_all
 from lab.evaluation.primary import Quoted, quoted
 from lab.gold.check import Fitted, fit
 from lab.gold.files import load_gold, only
@@ -325,7 +325,7 @@ def _finish(
     results: list[runs.ResultRow] = []
     ledger: list[runs.LedgerRow] = []
     graded: dict[str, list[int]] = {}
-    stages: tuple[str, ...] = ()
+    stages = columns_of(found.ledger for found in member.rankings.values())
     stage_seconds: dict[str, float] = {}
     for question in asked:
         found = member.rankings[question.question_id]
@@ -335,16 +335,15 @@ def _finish(
             [near.get(r.chunk_id, r.chunk_id) for r in found.results],
             [r.source for r in found.results],
             [t.judgment.grade for t in wanted[question.question_id]],
-            [r.key for r in found.results],
+            [r.class_id for r in found.results],
             quotations.get(question.question_id),
         )
         values = score_all(measures, ranking)
         member.by_question[question.question_id] = values
         scores += [(question.question_id, name, value) for name, value in values.items()]
-        stages = found.ledger.columns or stages
         rows = [passage(hit) for hit in found.ledger.hits]
         graded[question.question_id] = grades(found, wanted[question.question_id])
-        ranks = found.ledger.ranks.ravel().tolist()
+        ranks = spread(found.ledger, stages).ravel().tolist()
         ledger.append(runs.LedgerRow(question.question_id, rows, ranks, found.ledger.seconds, found.ledger.notes, graded[question.question_id]))
         results += [
             runs.ResultRow(question.question_id, r.rank, passages[r.key], r.score, r.similarity, c.grade, c.by_twin, r.linked_by)
@@ -352,10 +351,10 @@ def _finish(
         ]
         for name, value in found.ledger.seconds.items():
             stage_seconds[name] = stage_seconds.get(name, 0.0) + value
-    health = examine(member.rankings, wanted, graded, HEALTH_K)
+    health = examine(member.rankings, wanted, graded, min(HEALTH_K, member.settings.k))
     notes = list(fitted.notes) + [f"{note} ({times} questions)" for note, times in sorted(member.notes.items())] + _warnings(member) + health.notes
     status = "degraded" if member.failed or member.fallbacks or fitted.lost else "ok"
-    means = {str(m): over(member.by_question, str(m)) for m in measures}
+    scored = means(member.by_question, map(str, measures))
     runs.finish_run(
         corpus.store, member.run_id, status=status, questions=len(member.by_question), scores=scores, results=results, ledger=ledger,
         passages=runs.intern_passages(corpus.store, corpus.collection.name, listed), stages=stages, server=member.server, engines=member.engines,
@@ -363,7 +362,7 @@ def _finish(
     )  # fmt: skip
     kinds = {q.question_id: q.kind for q in gold.questions}
     return Run(
-        member.run_id, corpus.collection.name, gold.name, status, len(member.by_question), dict(member.passed), member.settings, means,
+        member.run_id, corpus.collection.name, gold.name, status, len(member.by_question), dict(member.passed), member.settings, scored,
         member.by_question, kinds, notes, {q: tuple(r.chunk_id for r in found.results) for q, found in member.rankings.items()},
         health.to_json(),
     )  # fmt: skip

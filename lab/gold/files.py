@@ -11,6 +11,7 @@ Offsets are code points of the stored text of the document.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +36,13 @@ def known_sets() -> dict[str, Path]:
                 if (path / "questions.jsonl").is_file():
                     found.setdefault(path.name, path)
     return found
+
+
+def check_set_name(name: str) -> str:
+    """The name, where it can name the folder of a gold set; else UsageError."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise UsageError(f"{name!r} cannot name a gold set: use letters, digits, dots, - and _.")
+    return name
 
 
 def locate(name: str | Path) -> Path:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from pathlib import Path
 
 from lab.config import home
 from lab.corpus.readers import beir
 from lab.errors import UsageError, unknown
-from lab.gold.files import save_gold
+from lab.gold.files import check_set_name, save_gold
 from lab.progress import say
 from lab.records import Judgment, Question
 
@@ -20,9 +19,7 @@ def import_beir(path: Path, name: str, split: str, to: Path | None = None, *, re
 
     A qrels score ≤ 0 is no judgment. Judged records without text cannot be returned by any search; they are left out and counted.
     """
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-        raise UsageError(f"{name!r} cannot name a gold set: use letters, digits, dots, - and _.")
-    target = (to or home() / "gold") / name
+    target = (to or home() / "gold") / check_set_name(name)
     if target.exists() and not replace:
         raise UsageError(f"{target} exists: name another gold set behind --as, or say --replace.")
     for file in ("corpus.jsonl", "queries.jsonl"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,8 @@ from lab.errors import LabError, UsageError
 from lab.models.wire import Refusal, Wire
 
 SEED = 13
-_THOUGHT = re.compile(r"<think>.*?</think>|^.*?</think>", re.DOTALL)
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)|^.*?</think>", re.DOTALL)
+_MOST = 50  # brackets that are tried: an answer that opens more is none
 _FENCE = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
 
 
@@ -54,13 +55,13 @@ class Chat:
         for calls in (1, 2):
             text, spent, made = self._complete(messages, schema, temperature, seed, most)
             asked, answered = asked + spent, answered + made
-            try:
-                value = parse(text)
-                wrong = misfit(value, schema)
-            except ValueError as error:
-                value, wrong = None, str(error)
-            if not wrong:
-                return Reply(value, text, asked, answered, calls)
+            wrong = ""
+            for value in pieces(text):
+                said = misfit(value, schema)
+                if not said:
+                    return Reply(value, text, asked, answered, calls)
+                wrong = wrong or said
+            wrong = wrong or "it holds no JSON"
             messages = [*messages[:2], {"role": "assistant", "content": text[:4000]},
                         {"role": "user", "content": f"That was not the JSON asked for ({wrong}). Answer again with one JSON object, and nothing else."}]  # fmt: skip
         raise Malformed(f"{self.wire.where} answered {self.model!r} twice with something else than the JSON asked for ({wrong}): use another model.")
@@ -84,9 +85,10 @@ class Chat:
                 answer = self.wire.post(self._path, body)
                 break
             except Refusal as refusal:
-                if refusal.status not in {400, 415, 422} or len(self._modes) == 1:
+                if refusal.status not in {400, 415, 422} or mode == self._modes[-1]:
                     raise
-                self._modes.pop(0)
+                if self._modes[0] == mode:  # another thread may have learnt it meanwhile
+                    self._modes = self._modes[1:]
         try:
             text = answer["choices"][0]["message"]["content"] or ""
             usage = answer.get("usage") or {}
@@ -101,19 +103,31 @@ def parse(text: str) -> Any:
     >>> parse('Sure! ```json\\n{"a": [1, 2,],}\\n``` Anything else?')
     {'a': [1, 2]}
     """
+    for value in pieces(text):
+        return value
+    raise ValueError("it holds no JSON")
+
+
+def pieces(text: str) -> Iterator[Any]:
+    """Every JSON object or list in a model's answer, outermost ones, first come first; what stands in a code fence before the rest."""
     text = _THOUGHT.sub("", text).strip()
     fenced = _FENCE.search(text)
     for words in ([fenced[1]] if fenced else []) + [text]:
-        for start in (at for at, sign in enumerate(words) if sign in "{["):
+        at = 0
+        for _ in range(_MOST):
+            start = next((i for i in range(at, len(words)) if words[i] in "{["), None)
+            if start is None:
+                break
+            at = start + 1
             piece = _balanced(words[start:])
-            if piece is None:
-                continue
-            for version in (piece, re.sub(r",(\s*[}\]])", r"\1", piece)):
+            for version in (piece, re.sub(r",(\s*[}\]])", r"\1", piece)) if piece is not None else ():
                 try:
-                    return json.loads(version, strict=False)
-                except ValueError:
+                    value = json.loads(version, strict=False)
+                except (ValueError, RecursionError):
                     continue
-    raise ValueError("it holds no JSON")
+                yield value
+                at = start + len(piece or "")
+                break
 
 
 def _balanced(text: str) -> str | None:

@@ -86,7 +86,11 @@ def train(to: Path, examples: Sequence[Example], judge: Callable[[CrossEncoder],
         with _whole(start) as half:
             _cut(recipe, half)
     model = Model(str(start), device="cpu", num_labels=1, max_length=recipe.longest)
-    dev: list[float] = json.loads(state.read_text()) if state.is_file() else []
+    known: dict[str, Any] = json.loads(state.read_text()) if state.is_file() else {"dev": [], "stopped": ""}
+    dev: list[float] = known["dev"]
+    for half in work.glob("checkpoint-*"):
+        if not (half / "trainer_state.json").is_file():  # written last: the call ended while it was saving
+            shutil.rmtree(half)
     checkpoints = sorted(work.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
     per_epoch = -(-len(examples) // recipe.batch)
     ended = int(checkpoints[-1].name.partition("-")[2]) // per_epoch if checkpoints else 0
@@ -94,7 +98,7 @@ def train(to: Path, examples: Sequence[Example], judge: Callable[[CrossEncoder],
     resumed = ended > 0 and len(dev) == 1 + ended
     if not resumed:
         dev = [judge(CrossEncoder(str(start)))]
-        state.write_text(json.dumps(dev))
+        _note(state, dev, "")
         shutil.rmtree(best_at, ignore_errors=True)
         shutil.copytree(start, best_at)
     rows = datasets.Dataset.from_dict(
@@ -106,7 +110,7 @@ def train(to: Path, examples: Sequence[Example], judge: Callable[[CrossEncoder],
     )
     began = time.monotonic()
     first = len(dev) - 1  # epochs that an earlier call has finished
-    stopped = ["all epochs"]
+    stopped = [known["stopped"] if resumed and known["stopped"] else "all epochs"]
 
     class Watch(TrainerCallback):  # type: ignore[misc]
         """Judges after every epoch, keeps the best, and says when to stop."""
@@ -126,11 +130,11 @@ def train(to: Path, examples: Sequence[Example], judge: Callable[[CrossEncoder],
                 stopped[0] = f"no gain in epoch {len(dev)}"
                 control.should_training_stop = True
             dev.append(value)
-            state.write_text(json.dumps(dev))
             spent = time.monotonic() - began
             if spent + spent / round(state_.epoch - first) > 60 * recipe.minutes:
                 stopped[0] = f"another epoch would take longer than {recipe.minutes:g} minutes in all"
                 control.should_training_stop = True
+            _note(state, dev, stopped[0] if control.should_training_stop else "")
 
     arguments = CrossEncoderTrainingArguments(
         output_dir=str(work), num_train_epochs=recipe.epochs, per_device_train_batch_size=recipe.batch, learning_rate=recipe.rate, warmup_steps=per_epoch // 4,
@@ -143,11 +147,19 @@ def train(to: Path, examples: Sequence[Example], judge: Callable[[CrossEncoder],
     with Progress("train", per_epoch * recipe.epochs, "steps") as bar:
         if resumed:
             bar.advance(per_epoch * (len(dev) - 1))
-        trainer.train(resume_from_checkpoint=str(checkpoints[-1]) if resumed else None)
+        if not (resumed and known["stopped"]):  # else the earlier call had come to its end
+            trainer.train(resume_from_checkpoint=str(checkpoints[-1]) if resumed else None)
     best = dev.index(max(dev))
     with _whole(to, replace=True) as half:
         shutil.copytree(best_at, half, dirs_exist_ok=True)
     return Trained(dev, best, trainer.state.global_step, time.monotonic() - began, resumed, stopped[0])
+
+
+def _note(state: Path, dev: Sequence[float], stopped: str) -> None:
+    """Writes down what is done; whole or not at all."""
+    fresh = state.with_suffix(".new")
+    fresh.write_text(json.dumps({"dev": list(dev), "stopped": stopped}))
+    fresh.replace(state)
 
 
 def discard(work: Path) -> None:
@@ -158,7 +170,7 @@ def discard(work: Path) -> None:
 def _cut(recipe: Recipe, to: Path) -> None:
     """The first layers of the base under a head for one score, whose weights are drawn with the seed."""
     import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
     from transformers.utils import logging
 
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -173,6 +185,9 @@ def _cut(recipe: Recipe, to: Path) -> None:
         raise UsageError(f"--base cannot be {source!r}: it takes minilm, or a folder that holds a model.")
     torch.manual_seed(recipe.seed)
     try:
+        held = int(getattr(AutoConfig.from_pretrained(source), "num_hidden_layers", recipe.layers))
+        if recipe.layers > held:
+            raise UsageError(f"--layers {recipe.layers} is more than the {held} that {recipe.base} has.")
         model = AutoModelForSequenceClassification.from_pretrained(source, num_labels=1, num_hidden_layers=recipe.layers)
         tokenizer = AutoTokenizer.from_pretrained(source)
     except (OSError, ValueError) as error:

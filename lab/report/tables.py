@@ -22,10 +22,11 @@ class Table:
 
 def members(experiment: Experiment) -> Table:
     """One row a run: the factors' values and the mean of each measure over all scored questions."""
-    known = experiment.runs[0].scores
+    known = {m: None for run in experiment.runs for m in run.scores}
     measures = [m for m in SHOWN if m in known] + [m for m in known if m not in SHOWN and m not in DEFAULT]
     rows = [
-        (*(run.passed[name] for name in experiment.factors), *(_value(m, run.scores[m]) for m in measures), run.run_id) for run in experiment.runs
+        (*(run.passed[name] for name in experiment.factors), *(_value(m, run.scores[m]) if m in run.scores else "–" for m in measures), run.run_id)
+        for run in experiment.runs
     ]
     return Table(f"Runs ({experiment.runs[0].questions} questions)", (*experiment.factors, *measures, "run"), tuple(rows))
 

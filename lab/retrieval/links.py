@@ -81,7 +81,9 @@ def _citations(context: Context, candidates: list[Candidate]) -> list[_Wanted]:
         if not context.passes(hit):
             continue
         if citing > s.link_hub_max:
-            context.notes.append(f"{hit.chunk_id} was not added: {citing} passages cite it, more than {s.link_hub_max}")
+            context.notes.append(
+                f"{hit.chunk_id} was not added: {citing} passages cite it ({citing / max(context.corpus.chunks, 1):.0%} of all), more than {s.link_hub_max}"
+            )
         else:
             wanted.append(_Wanted(hit, index_of[parent], f"cites:{parents[index_of[parent]].hit.chunk_id}"))
     return wanted

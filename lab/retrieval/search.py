@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -212,7 +213,9 @@ def rank(shared: Shared, settings: Settings, *, texts: bool = True) -> SearchRes
     )
     parts = _parts(settings, lists, final) if texts else {}
     results = _results(corpus, settings, names, final, members, texts, parts)
-    return SearchResult(question, results, _diagnose(corpus, settings, arms, lists), _ledger(arms, lists, context.notes, seconds), arms)
+    return SearchResult(
+        question, results, _diagnose(corpus, settings, arms, lists), _ledger(arms, lists, context.notes, seconds), arms, _beyond(lists)
+    )
 
 
 def _apply(stage: Stage, context: Context, lists: Sequence[tuple[str, list[Candidate]]]) -> list[Candidate]:
@@ -244,6 +247,13 @@ def _results(
             )
         )  # fmt: skip
     return tuple(out)
+
+
+def _beyond(lists: Sequence[tuple[str, list[Candidate]]]) -> tuple[Hit, ...]:
+    """What the cut took away although its score is that of the last result."""
+    kept, before = lists[-1][1], lists[-2][1] if len(lists) > 1 else []
+    cut = itertools.takewhile(lambda c: c.score == kept[-1].score, before[len(kept) :]) if kept and lists[-1][0] == "cut" else ()
+    return tuple(c.hit for c in cut)
 
 
 _ADDING = frozenset({"codes", "authority", "steps"})

@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import psycopg
 from pgvector.psycopg import register_vector
@@ -65,9 +65,10 @@ class Store:
         given = psycopg.conninfo.conninfo_to_dict(self.dsn)
         host, port, name = str(given.get("host") or "localhost"), given.get("port") or 5432, quote(str(given.get("dbname") or "postgres"), safe="")
         login = f"{quote(user, safe='')}:{quote(password, safe='')}"
-        return (
-            f"postgresql://{login}@/{name}?host={quote(host)}&port={port}" if host.startswith("/") else f"postgresql://{login}@{host}:{port}/{name}"
-        )
+        more = {key: str(value) for key, value in given.items() if key.startswith("ssl") or key in {"channel_binding", "gssencmode"}}
+        if host.startswith("/"):
+            return f"postgresql://{login}@/{name}?{urlencode({'host': host, 'port': port, **more}, safe='/')}"
+        return f"postgresql://{login}@{f'[{host}]' if ':' in host else host}:{port}/{name}" + (f"?{urlencode(more, safe='/')}" if more else "")
 
     @property
     def bm25(self) -> bool:

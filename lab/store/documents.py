@@ -198,12 +198,49 @@ def tiers(store: Store, collection: Collection) -> dict[str, int]:
     return {str(source): int(tier) for source, tier in rows}
 
 
-def keyed_texts(store: Store, collection: Collection) -> Iterator[tuple[int, str, str]]:
-    """(key, source, text) of every chunk in (source, n) order, streamed."""
-    with store.connection() as connection, connection.cursor(name="keyed") as cursor:
-        cursor.execute(sql.SQL("select key, source, text from {}.chunks order by source, n").format(sql.Identifier(collection.schema)))
-        for key, source, text in cursor:
-            yield int(key), str(source), str(text)
+def classed_texts(store: Store, collection: Collection) -> Iterator[tuple[bytes, str, str]]:
+    """(exact class, source, text) of every chunk in (source, n) order, streamed."""
+    with store.connection() as connection, connection.cursor(name="classed") as cursor:
+        cursor.execute(sql.SQL("select class_id, source, text from {}.chunks order by source, n").format(sql.Identifier(collection.schema)))
+        for class_id, source, text in cursor:
+            yield bytes(class_id), str(source), str(text)
+
+
+def asked_about(store: Store, collection: Collection) -> Iterator[tuple[int, str, int, int, int, str, list[str], str]]:
+    """(key, source, n, start, end, text, heading, title of the document) of every chunk in (source, n) order, streamed."""
+    with store.connection() as connection, connection.cursor(name="asked") as cursor:
+        cursor.itersize = 2000
+        cursor.execute(
+            sql.SQL(
+                'select c.key, c.source, c.n, c.start, c."end", c.text, c.heading, f.title from {0}.chunks c join {0}.files f using (source) order by c.source, c.n'
+            ).format(sql.Identifier(collection.schema))
+        )
+        yield from cursor
+
+
+def text_of(store: Store, collection: Collection, source: str) -> str:
+    """The stored text of one document; empty where it is not known."""
+    return next((text for _, _, text in texts(store, collection, [source])), "")
+
+
+def passages_with_code(store: Store, collection: Collection, token: str) -> int:
+    """How many chunks carry a side token."""
+    return int(
+        store.rows(
+            sql.SQL("select count(*) from {}.chunks where codes @> array[%(token)s]").format(sql.Identifier(collection.schema)), {"token": token}
+        )[0][0]
+    )
+
+
+def passages_with_phrase(store: Store, collection: Collection, phrase: str) -> int:
+    """How many chunks hold these words in a row, as the text search configuration reads them."""
+    rows = store.rows(
+        sql.SQL("select count(*) from {}.chunks where tsv @@ phraseto_tsquery(%(language)s::regconfig, %(phrase)s)").format(
+            sql.Identifier(collection.schema)
+        ),
+        {"language": collection.language, "phrase": phrase},
+    )
+    return int(rows[0][0])
 
 
 def chunk_texts(store: Store, collection: Collection) -> list[str]:

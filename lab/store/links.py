@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from psycopg import sql
 
@@ -59,3 +60,29 @@ def mentions(store: Store, collection: Collection) -> list[tuple[str, str, str, 
         ).format(schema)
     )
     return [tuple(row) for row in rows]
+
+
+_SPOT = 'c.key, c.source, c.n, c.start, c."end", c.text, c.heading, f.title'
+
+
+def defined_spots(store: Store, collection: Collection) -> list[tuple[Any, ...]]:
+    """(key, source, n, start, end, text, heading, title of the defining chunk, start and end of the mention, term as written), a row a term and document, in
+    (source, n, start, term) order."""
+    return store.rows(
+        sql.SQL(
+            f'select distinct on (c.source, c.n, l.start, l.term) {_SPOT}, l.start, l."end", l.label from {{0}}.links l join {{0}}.chunks c on c.key = l.to_id '
+            "join {0}.files f using (source) where l.relation = 'defines' order by c.source, c.n, l.start, l.term"
+        ).format(sql.Identifier(collection.schema))
+    )
+
+
+def cited_spots(store: Store, collection: Collection) -> list[tuple[tuple[Any, ...], int, int, tuple[Any, ...]]]:
+    """(citing chunk, start and end of the mention in its document, cited chunk), chunks as in `defined_spots`, in a total order."""
+    rows = store.rows(
+        sql.SQL(
+            f'select {_SPOT}, l.start, l."end", {_SPOT.replace("c.", "d.").replace("f.", "g.")} from {{0}}.links l join {{0}}.chunks c on c.key = l.from_id '
+            "join {0}.files f on f.source = c.source join {0}.chunks d on d.key = l.to_id join {0}.files g on g.source = d.source where l.relation = 'cites' "
+            "order by c.source, c.n, l.start, d.source, d.n"
+        ).format(sql.Identifier(collection.schema))
+    )
+    return [(row[:8], int(row[8]), int(row[9]), row[10:]) for row in rows]

@@ -3,9 +3,7 @@ alter table lab.runs add health jsonb not null default '{}';
 alter table lab.ledger add grades smallint[] not null default '{}';
 alter table lab.ledger alter grades set storage external;
 
--- A view keeps its columns: it is made anew.
-drop view lab.ledger_rows;
-create view lab.ledger_rows as
+create or replace view lab.ledger_rows as
 select l.run_id, l.question_id, p.chunk_id, s.stage, s.position,
        nullif(l.ranks[(i.i - 1) * cardinality(r.stages) + s.position], 0) as rank, l.grades[i.i] as grade
 from lab.ledger l

@@ -5,7 +5,7 @@
 --   mode      text  any, all or websearch
 select case :'mode'::text
     -- Postgres holds at most 32 open negations: several minus signs in a row are a dash, and deny nothing.
-    when 'websearch' then websearch_to_tsquery(:'language'::regconfig, regexp_replace(:'question'::text, '(?:-[\s(]*){2,}', ' ', 'g'))::text
+    when 'websearch' then websearch_to_tsquery(:'language'::regconfig, regexp_replace(:'question'::text, '(?:-[\s()&|!]*){2,}', ' ', 'g'))::text
     else coalesce((select string_agg(quote_literal(replace(lexeme, '\', '\\')), case :'mode'::text when 'any' then ' | ' else ' & ' end order by lexeme)
                    from unnest(to_tsvector(:'language'::regconfig, left(:'question'::text, 200000)))), '')
     end as tsquery;

@@ -215,7 +215,7 @@ def test_a_folder_named_in_part_or_as_a_whole_is_the_same_documents(first: str, 
     ingest(order[0], "c", store=store, embedder="none")
     (whole / "notes" / "d.md").write_text("# D\n\nFour.")
     report = ingest(order[1], "c", store=store)
-    names = ["a.md", "notes/b.md", "notes/c.md", "notes/d.md"] if first == "whole" else ["a.md", "b.md", "c.md", "d.md"]
+    names = ["a.md", "notes/b.md", "notes/c.md", "notes/d.md"] if first == "whole" else ["a.md", "b.md", "c.md", "notes/d.md"]
     assert store.rows("select source, status from kb_c.files order by source") == [(name, "indexed") for name in names]
     assert (report.missing, report.files["unchanged"]) == ([], 2)
     (whole / "notes" / "b.md").unlink()

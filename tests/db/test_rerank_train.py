@@ -107,7 +107,7 @@ def test_an_interrupted_training_goes_on_and_ends_the_same(store: Store, made: P
     ("flags", "said"),
     [
         (("--as", "x", "--split", "test"), "what the reranker is judged on"), (("--as", "../x"), "cannot name a reranker"), (("--as", "x", "--layers", "0"), "at least 1"),
-        (("--as", "x", "--base", "no-such-folder"), "--base cannot be"), (("--as", "x", "--split", "trian"), "did you mean 'train'"),
+        (("--as", "x", "--layers", "9"), "more than the 6 that minilm has"), (("--as", "x", "--base", "no-such-folder"), "--base cannot be"), (("--as", "x", "--split", "trian"), "did you mean 'train'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_trained_is_one_sentence(flags: tuple[str, ...], said: str, store: Store, made: Path, lab: Lab, tmp_path: Path) -> None:

@@ -335,6 +335,17 @@ def test_a_run_without_its_bm25_index_is_degraded_and_3(store: Store, tmp_path: 
     assert any("BM25 index of c is missing" in note for note in answer.json["notes"])
 
 
+def test_a_run_shows_what_each_stage_rescued_and_harmed(handbook: Store, lab: Lab) -> None:
+    answer = lab("run", "handbook", "--gold", "handbook", "--split", "dev", "--cites", "on", "--measure", "hit@5", store=handbook)
+    table = {line.split()[0]: line.split()[1:] for line in answer.out.splitlines() if line[:1].isalpha()}
+    row = rows.runs(handbook, limit=1)[0]
+    assert table["links"] == [str(row.health[part].get("links", 0)) for part in ("rescued", "harmed", "first_lost")]
+    assert row.health["rescued"]["links"] > 0
+    assert float(table["fused"][0]) == pytest.approx(row.health["alone"]["fuse"], abs=5e-5)
+    stored = handbook.rows("select count(*) from lab.ledger where run_id = %(r)s and cardinality(grades) <> cardinality(passages)", {"r": row.run_id})
+    assert stored == [(0,)]
+
+
 def test_a_summary_that_pushes_its_source_out_of_its_place(store: Store, lab: Lab, tmp_path: Path) -> None:
     """Two rules, each quoted by a lesson of lower tier. The lesson that says more of the question's words ranks first without authority, behind its source with
     a large weight; a rule that nobody quotes is not counted."""

@@ -132,6 +132,8 @@ FLAGS = st.sampled_from(
 
 @given(ANY_TEXT | LONG, FLAGS)
 @example("-" * 33, {"query_mode": "websearch"})
+@example("-&" * 40 + "x", {"query_mode": "websearch"})
+@example("-!" * 40 + "-)" * 40 + "-|" * 40 + "x", {"query_mode": "websearch"})
 @example("- " * 40 + "x", {"query_mode": "websearch"})
 @example("(-" * 40 + "a or b", {"query_mode": "websearch"})
 @hypothesis_settings(
@@ -324,6 +326,8 @@ def test_links_off_executes_no_link_query(store: Store, tmp_path: Path, monkeypa
     for name in ("defined", "cited"):
         monkeypatch.setattr(arms, name, lambda *_: pytest.fail("a link query was executed"))
     assert lexical(store, "what is a dead leg", defines="0", cites="no")
+    assert lexical(store, "what is a dead leg", defines="question", cites="on", links_max=0)
+    assert lexical(store, "what is a dead leg", cites="on", link_parents=0)
 
 
 def test_a_hub_is_not_added(store: Store, tmp_path: Path) -> None:
@@ -331,7 +335,7 @@ def test_a_hub_is_not_added(store: Store, tmp_path: Path) -> None:
     ingest(write(tmp_path, files), "c", store=store, embedder="none")
     assert "3.md" in lexical(store, "widget", cites="on")
     capped = search("c", "widget", store=store, dense="none", cites="on", link_hub_max=7)
-    assert "3.md" not in sources(capped) and any("8 passages cite it, more than 7" in note for note in capped.ledger.notes)
+    assert "3.md" not in sources(capped) and any("8 passages cite it (89% of all), more than 7" in note for note in capped.ledger.notes)
 
 
 def test_maxsim_reorders_and_is_cached(store: Store) -> None:
@@ -584,3 +588,14 @@ def test_the_parts_of_a_score_add_up(handbook: Store) -> None:
     linked = search("handbook", "What does section 4.2 require?", store=handbook, cites="on")
     assert all(r.parts for r in linked.results)
     assert linked.to_json(explain=True)["results"][0]["parts"] == dict(linked.results[0].parts)
+
+
+def test_a_passage_without_a_word_of_the_question_is_found_by_meaning(store: Store, tmp_path: Path) -> None:
+    files = {
+        "keep.md": "Records are kept five years.",
+        "fan.md": "The fan turns left.",
+        "paint.md": "Doors are painted green.",
+        "tea.md": "Tea is served at four.",
+    }
+    ingest(write(tmp_path, files), "c", store=store, chunker="whole")
+    assert sources(search("c", "How long must a licensee retain inspection logs after a valve is replaced?", store=store))[0] == "keep.md"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from lab.evaluation.coverage import Target
-from lab.evaluation.health import Health, examine, grades, sign_test
+from lab.evaluation.health import Health, columns_of, examine, grades, sign_test, spread
 from lab.records import ArmList, Hit, Judgment, Ledger, Result, SearchResult
 
 
@@ -79,6 +81,30 @@ def test_a_coin_flip_at_k_is_told() -> None:
     assert look([searched({"dense": [1, 2, 3], "fuse": [1, 2, 3], "cut": [1, 2, 3]})], [3], 1).tied == 0
     both = searched({"dense": [1, 2, 3], "fuse": [1, 2, 3], "cut": [1, 2, 3]}, tied)
     assert look([both], [1], 3).tied == 0, "all of them are in the first three"
+
+
+def test_what_a_later_step_tells_apart_is_no_coin_flip() -> None:
+    """Equal in the arms, told apart by the reranker: no flip. Equal after fusion though the arms disagree (1/61 + 1/62 both ways): one."""
+    tied = {1: 0.5, 2: 0.5, 3: 0.5}
+    reranked = searched({"dense": [1, 2, 3], "fuse": [1, 2, 3], "rerank": [3, 1, 2]}, tied)
+    assert look([reranked], [3], 1).tied == 0
+    fused = searched({"dense": [1, 2], "lexical": [2, 1], "fuse": [1, 2], "cut": [1, 2]})
+    fused = replace(fused, results=tuple(replace(r, score=1 / 61 + 1 / 62) for r in fused.results))
+    health = look([fused], [2], 1)
+    assert (health.tied, health.tied_best, health.tied_worst) == (1, 1.0, 0.0)
+    cut = replace(fused, results=fused.results[:1], beyond=(hit(2),))
+    assert (look([cut], [2], 1).tied, look([cut], [2], 1).tied_best) == (1, 1.0)
+
+
+def test_stages_that_only_some_questions_have_stand_in_one_table() -> None:
+    """Where links were not asked for, the order stays what it was before them."""
+    plain = searched({"dense": [1, 2], "fuse": [1, 2], "cut": [1, 2]})
+    more = searched({"dense": [1, 2], "fuse": [1, 2], "links": [1, 7, 2], "cut": [1, 7]})
+    health = look([plain, more, plain], [1, 7, 2], 2)
+    assert (health.alone["returned"], health.rescued, health.harmed) == (1.0, {"links": 1}, {})
+    columns = columns_of([plain.ledger, more.ledger])
+    assert columns == ("dense", "fuse", "links", "cut")
+    assert spread(plain.ledger, columns).tolist() == [[1, 1, 1, 1], [2, 2, 2, 2]]
 
 
 def test_links_that_never_reach_the_list_are_inert() -> None:
