@@ -21,7 +21,7 @@ STOP_WORDS = frozenset(
     """.split()
 )
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?", re.UNICODE)
+WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?", re.UNICODE)
 _SPACE = re.compile(r"\s+")
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _CODE = re.compile(r"\b(?=[A-Za-z0-9/_-]*\d)(?=[A-Za-z0-9/_-]*[A-Za-z])[A-Za-z0-9]+(?:[-_/][A-Za-z0-9]+)*\b|\b[A-Z]{2,}[A-Z0-9]*\b")
@@ -59,7 +59,7 @@ def class_id(text: str) -> bytes:
 
 def words(text: str) -> list[str]:
     """Lower-case words in order; an apostrophe's tail is dropped (`pump's` → `pump`)."""
-    return [match.partition("'")[0].partition("’")[0] for match in _WORD.findall(text.lower())]
+    return [match.partition("'")[0].partition("’")[0] for match in WORD.findall(text.lower())]
 
 
 @functools.cache

@@ -146,6 +146,8 @@ def print_experiment(done: Any, measures: Sequence[str] = ()) -> None:
     for table in (tables.members(done), *(t for measure in named for t in (tables.effects(done, measure), tables.by_kind(done, measure)))):
         print_table(table.heads, table.rows, table.title, tables.numeric_columns(table))
         line("")
+    for warning in done.warnings:
+        say(f"warning: {warning}")
     for factor in done.inert:
         say(f"note: {factor} changed no ranking, so nothing can be said of its worth")
 

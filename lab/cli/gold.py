@@ -17,7 +17,13 @@ def import_(
     path: Path,
     *,
     as_: Annotated[str, Parameter(name="--as", help="name of the new gold set")],
-    format: Annotated[str, Parameter(help="beir: corpus.jsonl, queries.jsonl, qrels/*.tsv")] = "beir",
+    format: Annotated[
+        str, Parameter(help="beir: corpus.jsonl, queries.jsonl, qrels/*.tsv; spans: a CSV or TSV with question, source and quote")
+    ] = "beir",
+    questions: Annotated[Path | None, Parameter(help="spans: a queries.jsonl, where the table holds ids in place of questions")] = None,
+    collection: Annotated[
+        str | None, Parameter(name=["--collection", "-c"], help="spans: look for the quotes in the documents of this collection")
+    ] = None,
     split: Annotated[str, Parameter(help="which qrels file; several as train,test")] = "test",
     to: Annotated[Path | None, Parameter(help="folder to put it in; default: LAB_HOME/gold")] = None,
     replace: Annotated[bool, Parameter(negative=(), help="overwrite a gold set of that name")] = False,
@@ -26,10 +32,23 @@ def import_(
     """Import a gold set from other people's files."""
     from lab.gold.files import load_gold
     from lab.gold.importers import import_beir
+    from lab.gold.spans import import_spans
+    from lab.store import collections, documents
+    from lab.store.connect import connect
 
-    if format != "beir":
-        raise UsageError(f"--format cannot be {format!r}: it takes beir.")
-    target = import_beir(path, as_, split, to, replace=replace)
+    if format == "beir":
+        target = import_beir(path, as_, split, to, replace=replace)
+    elif format == "spans" and collection is None:
+        target = import_spans(path, as_, questions=questions, to=to, replace=replace)
+    elif format == "spans" and collection is not None:
+        with connect() as store:
+            known = collections.get(store, collection)
+            target = import_spans(
+                path, as_, questions=questions, to=to, replace=replace,
+                texts=lambda sources: {source: text for source, _, text in documents.texts(store, known, sources)},
+            )  # fmt: skip
+    else:
+        raise UsageError(f"--format cannot be {format!r}: it takes beir or spans.")
     gold = load_gold(target)
     if json:
         print_json({"schema_version": 1, "name": as_, "path": str(target), "questions": len(gold.questions), "judgments": len(gold.judgments)})
@@ -73,11 +92,14 @@ def check(
     gold: str,
     *,
     collection: Annotated[str | None, Parameter(name=["--collection", "-c"], help="default: the collection of the same name")] = None,
+    max_drift: Annotated[float, Parameter(help="share of the judgments that may not be intact")] = 0.02,
+    repair: Annotated[bool, Parameter(negative=(), help="put moved judgments where their quotes stand now, in the files of the gold set")] = False,
     json: Json = False,
 ) -> int:
     """Does a gold set fit a collection: is every judged document there, and does the quote stand where the judgment says? Exit 3 if not."""
     from lab.gold.check import check as run_check
-    from lab.gold.files import load_gold
+    from lab.gold.check import repair as run_repair
+    from lab.gold.files import load_gold, save_judgments
     from lab.store import collections
     from lab.store.connect import connect
 
@@ -86,15 +108,26 @@ def check(
         name = collection or loaded.name.replace("-", "_")
         if collection is None and collections.find(store, name) is None:
             raise UsageError(f"there is no collection {name!r}: say which one the gold set is for, `lab gold check {gold} -c NAME`.")
-        result = run_check(store, collections.get(store, name), loaded)
+        if not 0 <= max_drift <= 1:
+            raise UsageError(f"--max-drift {max_drift} is no share: from 0 to 1.")
+        target = collections.get(store, name)
+        result = run_check(store, target, loaded, max_drift=max_drift)
+        if repair and result.counts["moved"]:
+            path = Path(str(loaded.metadata["path"]))
+            mended, many = run_repair(loaded, result)
+            save_judgments(path, mended.judgments)
+            say(f"{many} moved judgments of {loaded.name} were put in their new place in {path}")
+            loaded = load_gold(path)
+            result = run_check(store, target, loaded, max_drift=max_drift)
     if json:
         print_json(result.to_json())
     else:
         line(f"{loaded.name}: {result.outcome}; " + ", ".join(f"{count} {name}" for name, count in result.counts.items()))
         for name in result.unknown_documents[:20]:
             line(f"  unknown document {name}")
-        for question, source, found in result.broken[:50]:
-            line(f"  {found}: question {question}, {source}")
+        for b in result.broken[:50]:
+            now = f"; now [{b.start}, {b.end})" if b.end else ""
+            line(f"  {b.found}: question {b.judgment.question_id}, {b.judgment.source} [{b.judgment.start}, {b.judgment.end}){now}")
     return 0 if result.outcome == "ok" else 3
 
 
@@ -120,6 +153,28 @@ def show(gold: str, *, json: Json = False) -> int:
     line(f"{loaded.name}: {len(loaded.questions)} questions, {len(loaded.judgments)} judgments, digest {loaded.digest}, in {answer['path']}")
     rows = [(part, name or "–", str(count)) for part in ("kinds", "bands", "splits") for name, count in answer[part].items()]  # type: ignore[attr-defined]
     print_table(("by", "value", "questions"), rows, numeric=(False, False, True))
+    return 0
+
+
+def stats(gold: str, *, json: Json = False) -> int:
+    """What a gold set favours: kinds by how much their questions copy from what answers them, and what waits for review."""
+    from lab.gold.files import kinds, load_gold
+    from lab.gold.stats import by_kind, copied_band
+
+    loaded = load_gold(gold)
+    bands = _count(band for q in loaded.questions if (band := copied_band(loaded, q)))
+    if json:
+        print_json(
+            {
+                "schema_version": 1, "questions": len(loaded.questions), "judgments": len(loaded.judgments), "kinds": kinds(loaded.questions), "bands": bands,
+                "splits": _count(q.split for q in loaded.questions), "incomplete": sum(bool(q.metadata.get("incomplete")) for q in loaded.questions),
+                "hard": sum(bool(q.metadata.get("hard")) for q in loaded.questions), "unanswerable": sum(not q.answerable for q in loaded.questions),
+            }
+        )  # fmt: skip
+        return 0
+    line(f"{loaded.name}: {len(loaded.questions)} questions, {len(loaded.judgments)} judgments, digest {loaded.digest}")
+    heads = ("kind", "questions", "copied", "natural", "paraphrased", "unanswerable", "incomplete", "hard", "lexical first")
+    print_table(heads, by_kind(loaded), numeric=(False, *([True] * 8)))
     return 0
 
 

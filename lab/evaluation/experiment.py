@@ -10,7 +10,7 @@ from typing import Any
 from lab.errors import CannotJudge, UsageError
 from lab.evaluation.measures import DEFAULT, mean, means, parse
 from lab.evaluation.run import Run, as_gold, execute, new_id
-from lab.gold.check import fit
+from lab.gold.check import circular, fit
 from lab.records import GoldSet
 from lab.retrieval.search import check_runnable, open_corpus
 from lab.settings import Settings, clean_factors, grid, named
@@ -57,6 +57,7 @@ class Experiment:
     differences: Sequence[Difference]
     inert: Sequence[str]
     seconds: float
+    warnings: Sequence[str] = ()  # what speaks against reading the differences as they stand
 
     def to_json(self) -> dict[str, Any]:
         """The object of `lab ablate --json`."""
@@ -77,6 +78,7 @@ class Experiment:
                 for d in self.differences
             ],
             "inert": list(self.inert),
+            "warnings": list(self.warnings),
             "seconds": round(self.seconds, 3),
         }  # fmt: skip
 
@@ -143,14 +145,14 @@ def ablate(
     for _, member in members:
         check_runnable(corpus, member)
     words = {**({"settings": names} if names else {}), **words}
-    fit(corpus.store, corpus.collection, loaded)
+    fitted = fit(corpus.store, corpus.collection, loaded).gold  # the runs score what fits, and are recorded with its digest
     experiment_id = new_id("e")
-    store_runs.begin_experiment(store, experiment_id, collection, loaded.name, loaded.digest, words, command)
+    store_runs.begin_experiment(store, experiment_id, collection, loaded.name, fitted.digest, words, command)
     done = execute(corpus, loaded, members, measures=wanted, experiment_id=experiment_id)
     store_runs.finish_experiment(store, experiment_id)
     return Experiment(
-        experiment_id, collection, loaded.name, loaded.digest, words, done, differences(words, done), inert(store, words, done),
-        time.monotonic() - start,
+        experiment_id, collection, loaded.name, fitted.digest, words, done, differences(words, done), inert(store, words, done),
+        time.monotonic() - start, circular(loaded.name, loaded.questions, words),
     )  # fmt: skip
 
 
@@ -171,7 +173,8 @@ def load(store: Store, experiment_id: str) -> Experiment:
     if unfinished:
         raise CannotJudge(f"{len(unfinished)} of {len(rows)} runs of {experiment_id} are incomplete ({unfinished[0]} …): run the experiment again.")
     entry = store_runs.experiment(store, experiment_id)
-    kinds = {q.question_id: q.kind for q in store_runs.questions(store, entry["gold_digest"])}
+    asked = store_runs.questions(store, entry["gold_digest"])
+    kinds = {q.question_id: q.kind for q in asked}
     tables: dict[str, dict[str, dict[str, float]]] = {row.run_id: {} for row in rows}
     for run_id, question, measure, value in store_runs.scores(store, [row.run_id for row in rows]):
         tables[run_id].setdefault(question, {})[measure] = value
@@ -203,7 +206,7 @@ def load(store: Store, experiment_id: str) -> Experiment:
     seconds = max(row.finished_at or row.created_at for row in rows) - min(row.created_at for row in rows)
     return Experiment(
         experiment_id, entry["collection"], entry["gold"], entry["gold_digest"], order, done, differences(order, done), inert(store, order, done),
-        seconds.total_seconds(),
+        seconds.total_seconds(), circular(entry["gold"], asked, order),
     )  # fmt: skip
 
 

@@ -117,10 +117,7 @@ def save_gold(path: Path, questions: Iterable[Question], judgments: Iterable[Jud
             metadata |= {"split": q.split} if q.split else {}
             metadata |= {} if q.answerable else {"answerable": False}
             file.write(json.dumps({"_id": q.question_id, "text": q.text, "metadata": metadata | dict(q.metadata)}, ensure_ascii=False) + "\n")
-    with (fresh / "judgments.tsv").open("w", encoding="utf-8", newline="\n") as file:
-        file.write("\t".join(HEADER) + "\n")
-        for j in judgments:
-            file.write("\t".join([j.question_id, j.source, str(j.start), str(j.end), str(j.grade), _escape(j.quote)]) + "\n")
+    _write_judgments(fresh / "judgments.tsv", judgments)
     (fresh / "README.md").write_text(readme, encoding="utf-8")
     if path.exists():
         for name in ("questions.jsonl", "judgments.tsv", "README.md"):
@@ -128,6 +125,20 @@ def save_gold(path: Path, questions: Iterable[Question], judgments: Iterable[Jud
         fresh.rmdir()
     else:
         fresh.rename(path)
+
+
+def save_judgments(path: Path, judgments: Iterable[Judgment]) -> None:
+    """Replaces the judgments of a gold set, whole or not at all."""
+    fresh = path / "judgments.tsv.new"
+    _write_judgments(fresh, judgments)
+    fresh.replace(path / "judgments.tsv")
+
+
+def _write_judgments(path: Path, judgments: Iterable[Judgment]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("\t".join(HEADER) + "\n")
+        for j in judgments:
+            file.write("\t".join([j.question_id, j.source, str(j.start), str(j.end), str(j.grade), _escape(j.quote)]) + "\n")
 
 
 def _questions(path: Path) -> list[Question]:

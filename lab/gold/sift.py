@@ -19,7 +19,8 @@ from lab.text import content_stems, facts, words
 _DANGLING = re.compile(
     r"\b(?:this|that|these|those|the\s+(?:above|following|same|said|present|preceding|latter|former))\s+(?:\w+\s+)?(?:section|rule|article|paragraph|chapter|table|figure|document|"
     r"procedure|passage|text|list|page|clause|manual|standard|sentence|case|subsection)s?\b|\b(?:above|below|hereof|herein|aforementioned|mentioned\s+here)\b|"
-    r"^(?:what|when|where|how|who|why|which)\s+\w+\s+(?:it|they|he|she|this|that|these|those)\b(?!\s+\w+\s+(?:of|that))",
+    r"\b(?:does|do|did|is|are|was|were|must|shall|should|may|can|could|will|would|has|have)\s+(?:it|they|he|she|this|that|these|those)\b"
+    r"(?!\s+(?:allowed|permitted|possible|necessary|required|forbidden|safe|true|enough|\w+\s+(?:that|who|which|of)\b))",
     re.IGNORECASE,
 )
 _ASKS = re.compile(

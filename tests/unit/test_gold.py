@@ -71,7 +71,7 @@ def test_an_unknown_set_names_the_nearest() -> None:
 
 def test_classes_of_drift() -> None:
     j = Judgment("q", "d", 2, 5, 1, "abc")
-    assert [classify(j, t) for t in ("xxabc", "abc", "abcabc", "xyz")] == ["intact", "moved", "ambiguous", "gone"]
+    assert [classify(j, t) for t in ("xxabc", "abc", "abcabc", "xyz")] == [("intact", 2, 5), ("moved", 0, 3), ("ambiguous", 0, 0), ("gone", 0, 0)]
     moved, lost = relocate(GoldSet("g", (), (j,), ""), {"d": "abc"})
     assert (moved.judgments[0].start, moved.judgments[0].end, lost) == (0, 3, [])
 
@@ -209,3 +209,14 @@ def test_importing_names_the_bad_line_and_does_not_overwrite(tmp_path: Path) -> 
         import_beir(tmp_path, "g", "test", tmp_path / "gold", replace=True)
     with pytest.raises(UsageError, match="unknown split"):
         import_beir(tmp_path, "h", "train", tmp_path / "gold")
+
+
+def test_a_reworded_quote_is_found_where_it_stands_now() -> None:
+    """Of ten words one is another: 9 shared, 11 in all, 0.82. Three others: 7 of 13, gone."""
+    quote = "The relief valve on brine tanks is lifted every month."
+    text = "First words. The relief valve on brine tanks is raised every month. Last words."
+    found, start, end = classify(Judgment("q", "d", 0, len(quote), 1, quote), text)
+    assert (found, text[start:end]) == ("reworded", "The relief valve on brine tanks is raised every month")
+    other = "The safety valve on brine pumps is raised every month."
+    assert classify(Judgment("q", "d", 1, 1 + len(quote), 1, quote), other) == ("gone", 0, 0)
+    assert classify(Judgment("q", "d", 1, 4, 1, "???"), "no words alike") == ("gone", 0, 0)
