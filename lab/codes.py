@@ -21,7 +21,7 @@ import unicodedata
 
 from lab.text import STOP_WORDS, stem
 
-VERSION = "codes-1"
+VERSION = "codes-2"  # of the side tokens, and of the form in which a passage is indexed
 _MOST = 400  # side tokens of one passage; a page of part numbers has no more to tell
 _LONGEST = 64  # characters of a token: a longer one is data, no code, and an index takes no key of kilobytes
 _ASKED = 20_000  # characters of a question that are looked at

@@ -52,6 +52,38 @@ def normalise(text: str) -> str:
     return _SPACE.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
 
 
+class _Indexable(dict[int, str]):
+    """What stands for a sign in the text index, found out once."""
+
+    def __missing__(self, code: int) -> str:
+        sign = chr(code)
+        if code < 128 or unicodedata.category(sign)[0] not in "PSZC" or sign in "\n\t":
+            found = sign
+        elif sign in "\u2018\u2019\u201a\u201b\u02bc\u2032\u2039\u203a":
+            found = "'"
+        elif sign in "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033":
+            found = '"'
+        elif sign in "\u2010\u2011\u2012\u2013\u2212":
+            found = "-"
+        else:
+            found = "" if sign in "\u00ad\ufeff" else " "
+        self[code] = found
+        return found
+
+
+_indexable = _Indexable()
+
+
+def indexable(text: str) -> str:
+    """A text as the text index is given it, and asked: typographic quotes, dashes and other signs outside of ASCII become plain ones or spaces. Where a database has the
+    locale C, Postgres's parser takes every such sign for a letter, so that “valve” would be another word than valve.
+
+    >>> indexable("the pump\u2019s \u201cquiet hour\u201d \u2014 5\u00a0bar, 2019\u20132021")
+    'the pump\\'s "quiet hour"   5 bar, 2019-2021'
+    """
+    return text if text.isascii() else text.translate(_indexable)
+
+
 def class_id(text: str) -> bytes:
     """The 16-byte name of the exact class of `text`."""
     return text_hash(normalise(text))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from lab.codes import VERSION
 from lab.corpus import linking
+from lab.corpus.chunking import body
+from lab.records import Chunk
 from lab.store import collections, documents
 from lab.store.collections import Collection
 from lab.store.connect import Store
@@ -27,8 +29,14 @@ def relink(store: Store, collection: Collection) -> dict[str, int]:
     return counts
 
 
+def recode(store: Store, collection: Collection) -> None:
+    """Makes side tokens and indexed text anew, where another version of the lab made them."""
+    settings = collection.ingest
+    documents.recode(store, collection, lambda context, text: body(Chunk("", 0, 0, len(text), text, context), settings))
+
+
 def reindex(store: Store, collection: Collection) -> None:
     """Rebuilds every derived index of a collection, and the side tokens where another version of the lab made them."""
     if collection.codes != VERSION:
-        documents.recode(store, collection)
+        recode(store, collection)
     collections.build_indexes(store, collection)

@@ -13,7 +13,7 @@ from typing import Any
 
 from lab.codes import VERSION
 from lab.corpus import authority, chunking, metadata, near, reading, sources
-from lab.corpus.derived import relink
+from lab.corpus.derived import recode, relink
 from lab.corpus.linking import EXTRACTOR
 from lab.corpus.outcome import IngestReport
 from lab.corpus.readers import beir
@@ -422,7 +422,8 @@ def _finish(work: _Work, missing: Sequence[str], start: float) -> IngestReport:
     if not now.link_digest or now.link_extractor != EXTRACTOR:
         relink(work.store, collection)
     if now.codes != VERSION:
-        documents.recode(work.store, collection)
+        recode(work.store, collection)
+        now = collections.get(work.store, collection.name)
     if not set(collections.indexes(work.store, collection)) >= collections.expected_indexes(work.store, collection):
         say(f"building the indexes of {collection.name} …")
         collections.build_indexes(work.store, collection)

@@ -16,6 +16,7 @@ from psycopg.sql import SQL, Composed
 from lab.records import ArmList, Hit
 from lab.store.collections import Collection, statement
 from lab.store.connect import Connection, Store
+from lab.text import indexable
 
 EXACT_BELOW = 2_000  # chunks; below, comparing all vectors is both right and fast
 _COMPARED = 20_000  # passages that pass a filter; below, comparing their vectors takes less time than walking on through the index
@@ -251,7 +252,7 @@ def cited(store: Store, collection: Collection, parents: Sequence[int]) -> list[
 
 def term_users(store: Store, collection: Collection, term: str, cap: int) -> int:
     """How many chunks use `term`, counted up to `cap`."""
-    rows = store.rows(statement(collection, "term_users"), {"language": collection.language, "term": term, "cap": cap})
+    rows = store.rows(statement(collection, "term_users"), {"language": collection.language, "term": indexable(term), "cap": cap})
     return int(rows[0][0])
 
 

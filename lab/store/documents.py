@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from lab.records import Chunk, Document, Hyperlink
 from lab.store import bulk, ledger
 from lab.store.collections import Collection, statement
 from lab.store.connect import Connection, Store
-from lab.text import class_id
+from lab.text import class_id, indexable
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _chunks(load: Load) -> Iterator[tuple[Any, ...]]:
     for chunk, body, vector in zip(load.chunks, load.bodies, load.vectors, strict=True):
         yield (
             chunk.source, load.tenant, chunk.n, chunk.start, chunk.end, chunk.text, chunk.context, list(chunk.heading), chunk.page,
-            *(chunk.window or (None, None)), body, class_id(chunk.text), side_tokens(body), None if vector is None else HalfVector(vector),
+            *(chunk.window or (None, None)), indexable(body), class_id(chunk.text), side_tokens(body), None if vector is None else HalfVector(vector),
         )  # fmt: skip
 
 
@@ -274,16 +274,23 @@ def record_counts(store: Store, collection: Collection) -> None:
         )
 
 
-def recode(store: Store, collection: Collection) -> None:
-    """Makes the side tokens of every passage anew, in one transaction."""
+def recode(store: Store, collection: Collection, body: Callable[[str, str], str]) -> None:
+    """Makes side tokens and indexed text of every passage anew, in one transaction. `body(context, text)` is what is indexed of a passage."""
     schema = sql.Identifier(collection.schema)
     with store.connection() as connection:
-        rows = connection.execute(sql.SQL("select key, body from {}.chunks order by key").format(schema)).fetchall()
-        connection.execute("create temporary table coded (key bigint, codes text[]) on commit drop")
+        rows = connection.execute(sql.SQL("select key, context, text from {}.chunks order by key").format(schema)).fetchall()
+        connection.execute("create temporary table coded (key bigint, codes text[], body text) on commit drop")
         with connection.cursor() as cursor, cursor.copy("copy coded from stdin") as copy:
-            for key, text in rows:
-                copy.write_row((key, side_tokens(text)))
-        connection.execute(sql.SQL("update {}.chunks c set codes = n.codes from coded n where n.key = c.key and c.codes <> n.codes").format(schema))
+            for key, context, text in rows:
+                whole = body(context, text)
+                copy.write_row((key, side_tokens(whole), indexable(whole)))
+        done = connection.execute(
+            sql.SQL(
+                "update {}.chunks c set codes = n.codes, body = n.body from coded n where n.key = c.key and (c.codes <> n.codes or c.body <> n.body)"
+            ).format(schema)
+        )
+        # Replaced rows move BM25 scores until a reindex.
+        connection.execute("update lab.collections set stale_rows = stale_rows + %s where name = %s", [done.rowcount, collection.name])
         connection.execute("update lab.collections set codes = %s where name = %s", [VERSION, collection.name])
 
 

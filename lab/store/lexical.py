@@ -17,6 +17,7 @@ from lab.store.arms import Restriction, enough, hits_of, sanitise, set_here, tie
 from lab.store.collections import Collection, statement
 from lab.store.connect import Connection, Store
 from lab.store.queries import query
+from lab.text import indexable
 
 _SIDE_HITS = 1_000  # passages that come in by side tokens, at most
 
@@ -51,7 +52,7 @@ def lexical(
             False,
             fallback or f"the side tokens of {collection.name} are missing, so codes were not looked for: run `lab index {collection.name}`",
         )
-    asked = question_words(text) if codes else text
+    asked = indexable(question_words(text) if codes else text)
     flat = engine == "bm25" and mode == "any" and (restriction is None or not restriction.sparse)
     # Where the planner scans a small table instead of the index, the extension has no score to give, only that of its last search.
     settings = {"enable_seqscan": "off", "enable_sort": "off"} if flat else {}

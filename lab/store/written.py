@@ -13,6 +13,7 @@ from lab.store.collections import Collection
 from lab.store.connect import Store
 from lab.store.lexical import engine_of
 from lab.store.queries import ddl, query
+from lab.text import indexable
 
 
 def statements(
@@ -33,7 +34,7 @@ def statements(
     if settings.lexical_arm != "none":
         text, mode = sanitise(question), settings.query_mode
         codes = settings.codes == "on" and settings.lexical_arm == "bm25" and mode == "any" and collection.codes == VERSION
-        asked = question_words(text) if codes else text
+        asked = indexable(question_words(text) if codes else text)
         row = store.rows(query("search/tsquery"), {"language": collection.language, "question": asked, "mode": mode})
         values: dict[str, object] = {
             "question": asked, "index": collection.bm25_index, "tsquery": str(row[0][0] or ""), "limit": settings.candidates, "language": collection.language,
