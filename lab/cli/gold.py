@@ -63,18 +63,29 @@ def generate(
     as_: Annotated[str, Parameter(name="--as", help="name of the new gold set")],
     questions: Annotated[int, Parameter(name=["--questions", "-n"], help="how many, as far as the collection gives them")] = 200,
     kinds: Annotated[str | None, Parameter(help="only these, as in fact,section; default: all")] = None,
+    chat: Annotated[bool, Parameter(negative=(), help="by the chat model of LAB_CHAT_URL and LAB_CHAT_MODEL, in place of rules")] = False,
+    per: Annotated[int, Parameter(help="chat: questions a passage")] = 2,
+    paraphrases: Annotated[int, Parameter(help="chat: other ways to say each question, without the passage's rare words")] = 1,
+    budget: Annotated[int, Parameter(help="chat: tokens at most, 0: as many as it takes; the same command goes on where it ended")] = 0,
     seed: Annotated[int, Parameter(help="of everything drawn")] = 13,
     to: Annotated[Path | None, Parameter(help="folder to put it in; default: LAB_HOME/gold")] = None,
     replace: Annotated[bool, Parameter(negative=(), help="overwrite a gold set of that name")] = False,
     json: Json = False,
 ) -> int:
-    """Make questions of a collection by rules, without a model: section, definition, fact, citation, keyword, unanswerable."""
+    """Make questions of a collection: by rules (section, definition, fact, citation, keyword, unanswerable), or by a chat model."""
+    from lab.gold.asking import Cost
+    from lab.gold.generate import Asked
     from lab.gold.generate import generate as run_generate
+    from lab.models.chat import configured
     from lab.store.connect import connect
 
+    for option, value, least in (("per", per, 1), ("paraphrases", paraphrases, 0), ("budget", budget, 0)):
+        if value < least:
+            raise UsageError(f"--{option} {value} is too small: at least {least}.")
+    asked = Asked(configured(), Cost(budget), per, paraphrases) if chat else None
     wanted = [word.strip() for word in (kinds or "").split(",") if word.strip()]
     with connect() as store:
-        done = run_generate(collection, as_, store=store, questions=questions, kinds=wanted, seed=seed, to=to, replace=replace)
+        done = run_generate(collection, as_, store=store, questions=questions, kinds=wanted, seed=seed, to=to, replace=replace, asked=asked)
     if json:
         print_json(done.to_json())
         return 0
@@ -83,6 +94,8 @@ def generate(
     rows += [("flagged", "incomplete", str(done.incomplete)), ("flagged", "hard", str(done.hard))]
     rows += [("refused", k, str(v)) for k, v in done.rejected.items()]
     print_table(("by", "value", "questions"), rows, numeric=(False, False, True))
+    if done.cost is not None:
+        say(f"{done.cost['calls']} calls, {done.cost['tokens']:,} tokens, {done.cost['cached']} answers from the cache")
     if done.kept < questions:
         say(f"the collection gives {done.kept} of {questions}: see what was refused, or allow more --kinds")
     return 0

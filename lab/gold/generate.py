@@ -15,10 +15,11 @@ from typing import Any
 from lab import __version__
 from lab.config import home
 from lab.errors import CannotJudge, UsageError, unknown
-from lab.gold import sift
+from lab.gold import asking, sift
 from lab.gold.drafts import Draft, gather, place
 from lab.gold.files import check_set_name, save_gold
 from lab.gold.generators import GENERATORS
+from lab.models.chat import Chat
 from lab.progress import Progress
 from lab.records import Judgment, Question
 from lab.retrieval.search import open_corpus, question_vectors
@@ -31,6 +32,16 @@ _BATCH = 64
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """The chat model that writes questions, how many a passage, in how many other words each is said again, and what it costs."""
+
+    chat: Chat
+    cost: asking.Cost
+    per: int = 2
+    paraphrases: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Generated:
     """What came of it: questions kept per kind, drafts refused per reason, how many kept ones are flagged."""
 
@@ -40,6 +51,7 @@ class Generated:
     incomplete: int
     hard: int
     bands: Mapping[str, int]
+    cost: Mapping[str, Any] | None = None  # of the chat model, where one was asked
 
     @property
     def kept(self) -> int:
@@ -49,7 +61,7 @@ class Generated:
         """The object of `lab gold generate --json`."""
         return {
             "schema_version": 1, "path": str(self.path), "kept": self.kept, "rejected": dict(self.rejected), "kinds": dict(self.kinds), "bands": dict(self.bands),
-            "incomplete": self.incomplete, "hard": self.hard,
+            "incomplete": self.incomplete, "hard": self.hard, **({"cost": dict(self.cost)} if self.cost is not None else {}),
         }  # fmt: skip
 
 
@@ -63,12 +75,15 @@ def generate(
     seed: int = 13,
     to: Path | None = None,
     replace: bool = False,
+    asked: Asked | None = None,
 ) -> Generated:
     """Makes `questions` questions of a collection. Every document that brings a draft has at least one where there are as many questions, and none more than a tenth of
-    them; what a kind cannot fill goes to the others.
+    them; what a kind cannot fill goes to the others. With `asked` a chat model writes them in place of the rules.
 
     Raises CannotJudge with the counts where none is kept.
     """
+    if asked is not None and kinds:
+        raise UsageError("--kinds belongs to the rules: a chat model says itself of what kind a question is.")
     chosen = list(dict.fromkeys(kinds)) or list(GENERATORS)
     for kind in chosen:
         if kind not in GENERATORS:
@@ -84,8 +99,12 @@ def generate(
     material = gather(store, corpus.collection, max(20 * questions, 2000), seed)
     settings = Settings() if corpus.collection.dim is not None else Settings().with_words({"dense": "none"})
     rejected: Counter[str] = Counter()
-    sources = {kind: _turns(GENERATORS[kind](store, corpus.collection, material, seed), seed, questions, rejected) for kind in chosen}
-    quotas = _quotas(chosen, questions)
+    if asked is not None:
+        chosen, quotas = ["model"], {"model": questions}
+        sources = {"model": asking.drafts(asked.chat, material, asked.cost, per=asked.per, paraphrases=asked.paraphrases, seed=seed)}
+    else:
+        sources = {kind: _turns(GENERATORS[kind](store, corpus.collection, material, seed), seed, questions, rejected) for kind in chosen}
+        quotas = _quotas(chosen, questions)
     cap = max(math.ceil(_DOCUMENT * questions), math.ceil(questions / max(material.documents, 1)) + 1)
     seen, per_document = sift.Seen(), Counter[str]()
     kept: list[sift.Sifted] = []
@@ -111,10 +130,12 @@ def generate(
                 for kind in more:
                     quotas[kind] += math.ceil(spare / len(more))
                 open_kinds = more
+    if asked is not None:
+        rejected += asked.cost.rejected
     if not kept:
         counts = ", ".join(f"{count} {why}" for why, count in sorted(rejected.items())) or "no passage fits a rule"
         raise CannotJudge(f"0 kept: {counts}. Try other --kinds, or a collection with longer passages.")
-    return _saved(target, name, collection, corpus.collection.corpus_digest, kept, rejected, seed, questions, chosen)
+    return _saved(target, name, collection, corpus.collection.corpus_digest, kept, rejected, seed, questions, chosen, asked)
 
 
 def _quotas(kinds: Sequence[str], questions: int) -> dict[str, int]:
@@ -165,35 +186,62 @@ def _saved(
     kept: Sequence[sift.Sifted],
     rejected: Mapping[str, int],
     seed: int,
-    asked: int,
+    wanted: int,
     chosen: Sequence[str],
+    asked: Asked | None,
 ) -> Generated:
     questions: list[Question] = []
     judgments: list[Judgment] = []
+    ids: dict[str, str] = {}
     for number, one in enumerate(sorted(kept, key=lambda s: (s.draft.kind, place(seed, s.draft.text))), 1):
         question_id = f"g{number:0{max(3, len(str(len(kept))))}}"
+        ids[one.draft.text] = question_id
         questions.append(Question(question_id, one.draft.text, one.draft.kind, "", one.draft.answerable, one.metadata()))
         judgments += [dataclasses.replace(j, question_id=question_id) for j in one.draft.judgments]
+    questions = [_with_parent(question, ids) for question in questions]
     kinds = dict(sorted(Counter(one.draft.kind for one in kept).items()))
     bands = dict(sorted(Counter(one.copying.band for one in kept if one.copying is not None).items()))
     incomplete, hard = sum(bool(one.rivals) for one in kept), sum(one.hard for one in kept)
-    report = Generated(target, kinds, dict(sorted(rejected.items())), incomplete, hard, bands)
-    save_gold(target, questions, judgments, _readme(report, name, collection, corpus_digest, seed, asked, chosen))
+    report = Generated(target, kinds, dict(sorted(rejected.items())), incomplete, hard, bands, asked.cost.to_json() if asked is not None else None)
+    save_gold(target, questions, judgments, _readme(report, name, collection, corpus_digest, seed, wanted, chosen, asked))
     return report
 
 
-def _readme(report: Generated, name: str, collection: str, corpus_digest: str, seed: int, asked: int, chosen: Sequence[str]) -> str:
+def _with_parent(question: Question, ids: Mapping[str, str]) -> Question:
+    """A paraphrase names its original by id, where that was kept; its words are its own affair else."""
+    known = dict(question.metadata)
+    original = known.pop("parent_text", None)
+    if original in ids:
+        known["parent"] = ids[original]
+    return dataclasses.replace(question, metadata=known)
+
+
+def _readme(
+    report: Generated, name: str, collection: str, corpus_digest: str, seed: int, wanted: int, chosen: Sequence[str], asked: Asked | None
+) -> str:
     def table(counts: Mapping[str, int]) -> str:
         return "".join(f"| {key} | {count} |\n" for key, count in counts.items())
 
+    maker = (
+        f"rules, without a model, by lab {__version__}"
+        if asked is None
+        else f"the chat model `{asked.chat.model}` (prompts `{asking.VERSION}`, temperature 0, seed {seed})"
+    )
+    flags = f"--kinds {','.join(chosen)}" if asked is None else f"--chat --per {asked.per} --paraphrases {asked.paraphrases}"
+    favours = (
+        "- A rule turns the passage's own words round, so these questions flatter lexical search; compare bands before you compare arms.\n"
+        "- `definition` questions come from definition links and `citation` ones from citations: they cannot judge the flags `defines` and `cites`.\n"
+        "- `unanswerable` says that a code, section or term is absent from the collection, and no more.\n"
+        if asked is None
+        else "- The model saw the passage while it wrote, so these questions flatter what finds passages by their own words or by a model of the same family; `paraphrase` questions "
+        "do without the passage's rare words, and are closest to what people ask.\n"
+        f"- {report.cost['calls'] if report.cost else 0} calls in the last command, {report.cost['tokens'] if report.cost else 0} tokens; {report.cost['cached'] if report.cost else 0} answers from the cache.\n"
+    )
     return (
-        f"# {name}\n\nMade by rules, without a model, by lab {__version__} on {dt.date.today().isoformat()}: `lab gold generate {collection} --as {name} -n {asked} "
-        f"--kinds {','.join(chosen)} --seed {seed}`, from the collection `{collection}` with corpus digest `{corpus_digest}`. Grade 2: the passage that the question was "
-        "made of. Nobody has read these questions: `lab gold review` is for that.\n\n"
+        f"# {name}\n\nMade by {maker} on {dt.date.today().isoformat()}: `lab gold generate {collection} --as {name} -n {wanted} {flags} --seed {seed}`, from the collection "
+        f"`{collection}` with corpus digest `{corpus_digest}`. Grade 2: the passage that the question was made of. Nobody has read these questions.\n\n"
         f"| kind | questions |\n| --- | ---: |\n{table(report.kinds)}\n| copying | questions |\n| --- | ---: |\n{table(report.bands)}\n"
         f"Refused drafts: {', '.join(f'{count} {why}' for why, count in report.rejected.items()) or 'none'}. {report.incomplete} questions are `incomplete`: other passages "
         f"look as if they answered, and wait in `metadata.to_review`. {report.hard} are `hard`: no arm has the passage among its first hundred.\n\n"
-        "## What follows from how it was made\n\n- A rule turns the passage's own words round, so these questions flatter lexical search; compare bands before you compare arms.\n"
-        "- `definition` questions come from definition links and `citation` ones from citations: they cannot judge the flags `defines` and `cites`.\n"
-        "- `unanswerable` says that a code, section or term is absent from the collection, and no more.\n"
+        f"## What follows from how it was made\n\n{favours}"
     )

@@ -1,0 +1,172 @@
+"""Questions by a chat model: each comes with a quote that must stand in the passage word for word, and paraphrases may not use the passage's rare words.
+
+Answers are kept in LAB_HOME/gold-cache by model, prompt and passage, so that an interrupted call goes on, and the same call again asks nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lab.config import home
+from lab.gold.drafts import Draft, Material, Passage
+from lab.gold.generators import judged
+from lab.models.chat import SEED, Chat, Malformed
+from lab.progress import say
+from lab.text import STOP_WORDS, content_stems, stem, words
+
+VERSION = "ask-1"  # of the prompts; part of the cache's key
+_RARE = 0.02  # share of the passages up to which a stem is rare
+_ASK = (
+    "You write questions that a user of a document collection would ask, to test a search engine. You are given one passage. Write exactly {n} different questions that this "
+    "passage answers. Each must make sense to somebody who does not see the passage: no 'this section', no pronoun without its noun. Do not copy phrases of the passage. For each "
+    "give the shortest stretch of the passage that answers it, copied word for word. Answer with JSON: "
+    '{{"questions": [{{"question": "…", "quote": "…", "kind": "fact" or "procedure" or "definition" or "condition"}}]}}.'
+)
+_ASKED = {
+    "type": "object", "required": ["questions"], "additionalProperties": False,
+    "properties": {"questions": {"type": "array", "items": {
+        "type": "object", "required": ["question", "quote"], "additionalProperties": False,
+        "properties": {"question": {"type": "string"}, "quote": {"type": "string"}, "kind": {"type": "string"}}}}},
+}  # fmt: skip
+_SAY = (
+    "You say a question in other words, as somebody would who does not know the words of the document. Keep its meaning. You may not use any of the forbidden words, nor other "
+    'forms of them. Answer with JSON: {{"questions": ["…"]}}, exactly {n} of them, each different.'
+)
+_SAID = {
+    "type": "object", "required": ["questions"], "additionalProperties": False, "properties": {"questions": {"type": "array", "items": {"type": "string"}}},
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Cost:
+    """What was asked of the model in this call: calls, tokens, answers that came from the cache; and what was refused before the sieve, by reason."""
+
+    budget: int
+    calls: int = 0
+    asked: int = 0
+    answered: int = 0
+    cached: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    counts: Counter[int] = field(default_factory=Counter)  # how many questions came back → passages
+
+    def to_json(self) -> dict[str, Any]:
+        """What is printed and stored of it."""
+        returned = {str(count): passages for count, passages in sorted(self.counts.items())}
+        return {"calls": self.calls, "tokens": self.asked + self.answered, "cached": self.cached, "questions_returned": returned}
+
+    @property
+    def spent(self) -> bool:
+        return self.budget > 0 and self.asked + self.answered >= self.budget
+
+
+def drafts(chat: Chat, material: Material, cost: Cost, *, per: int = 2, paraphrases: int = 1, seed: int = SEED) -> Iterator[Draft]:
+    """Drafts passage by passage, documents in turn, until the budget of tokens is spent. Whatever count of questions comes back, each keeps its own passage."""
+    for passage in _in_turn(material.passages):
+        if cost.spent:
+            say(f"the budget of {cost.budget:,} tokens is spent: the same command with a larger --budget goes on from here")
+            return
+        if len(words(passage.text)) < 8:
+            cost.rejected["passage_too_short"] += 1
+            continue
+        found = _cached(chat, cost, _ASK.format(n=per), f"Title: {passage.title}\n\nPassage:\n{passage.text}", _ASKED, seed)
+        if found is None:
+            continue
+        cost.counts[len(found["questions"])] += 1
+        for item in found["questions"]:
+            question, quote = " ".join(str(item["question"]).split()), str(item["quote"]).strip()
+            place = locate(passage.text, quote)
+            if place is None:
+                cost.rejected["quote_absent"] += 1
+                continue
+            made = {"generator": f"chat/{VERSION}", "model": chat.model}
+            yield Draft(question, _kind(item), (judged(passage, *place),), passage, made)
+            rare = forbidden(passage, material)
+            if paraphrases < 1 or not rare or cost.spent:
+                continue
+            asked = f"Question: {question}\nForbidden words: {', '.join(rare)}"
+            again = _cached(chat, cost, _SAY.format(n=paraphrases), asked, _SAID, seed)
+            for text in again["questions"][:paraphrases] if again is not None else ():
+                said = " ".join(str(text).split())
+                if set(content_stems(said)) & {stem(word) for word in rare}:
+                    cost.rejected["forbidden_word"] += 1
+                    continue
+                yield Draft(said, "paraphrase", (judged(passage, *place),), passage, {**made, "parent_text": question})
+
+
+def forbidden(passage: Passage, material: Material) -> list[str]:
+    """The passage's rare words, in their order: those whose stems at most 2 % of the passages hold (at least 2 passages)."""
+    most = max(2.0, _RARE * material.chunks)
+    return [w for w in dict.fromkeys(words(passage.text)) if w not in STOP_WORDS and len(w) > 2 and material.passages_with.get(stem(w), 0) <= most][
+        :40
+    ]
+
+
+def locate(text: str, quote: str) -> tuple[int, int] | None:
+    """`[start, end)` of a quote in a passage: word for word, but for white space, quotation marks around it and the sign at its end. None where it does not stand there."""
+    plain = quote.strip().strip("\"“”'‘’").strip()
+    if not plain:
+        return None
+    for version in (plain, plain.rstrip(".;,:!?…")):
+        pattern = r"\s+".join(map(re.escape, version.split()))
+        match = re.search(pattern, text) if version else None
+        if match is not None:
+            return match.start(), match.end()
+    return None
+
+
+def _kind(item: Any) -> str:
+    word = re.sub(r"[^a-z]", "", str(item.get("kind", "")).lower())
+    return word if word in {"fact", "procedure", "definition", "condition"} else "fact"
+
+
+def _in_turn(passages: Sequence[Passage]) -> Iterator[Passage]:
+    """The passages in their order, but one of each document before the second of any."""
+    of: dict[str, list[Passage]] = {}
+    for passage in passages:
+        of.setdefault(passage.source, []).append(passage)
+    at = 0
+    while any(len(group) > at for group in of.values()):
+        yield from (group[at] for group in of.values() if len(group) > at)
+        at += 1
+
+
+def _cached(chat: Chat, cost: Cost, system: str, user: str, schema: dict[str, Any], seed: int) -> Any:
+    """The parsed answer from the cache or the model; None where the model gives no JSON."""
+    key = hashlib.sha256(json.dumps([VERSION, chat.model, system, user, seed]).encode()).hexdigest()
+    path = home() / "gold-cache" / key[:2] / f"{key}.json"
+    value = _read(path)
+    if value is not None:
+        cost.cached += 1
+        return value
+    try:
+        reply = chat.ask(system, user, schema, seed=seed)
+    except Malformed:
+        cost.calls += 2
+        cost.rejected["malformed"] += 1
+        return None
+    cost.calls += reply.calls
+    cost.asked += reply.asked
+    cost.answered += reply.answered
+    _write(path, reply.value)
+    return reply.value
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _write(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+    fresh.replace(path)
