@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,13 +75,21 @@ def drafts(chat: Chat, material: Material, cost: Cost, *, per: int = 2, paraphra
         if len(words(passage.text)) < 8:
             cost.rejected["passage_too_short"] += 1
             continue
-        found = _cached(chat, cost, _ASK.format(n=per), f"Title: {passage.title}\n\nPassage:\n{passage.text}", _ASKED, seed)
+        found = _cached(
+            chat,
+            cost,
+            _ASK.format(n=per),
+            f"Title: {passage.title}\n\nPassage:\n{passage.text}",
+            _ASKED,
+            seed,
+            lambda text: _listed(text, lambda q: {"question": q, "quote": "", "listed": True}),
+        )
         if found is None:
             continue
         cost.counts[len(found["questions"])] += 1
         for item in found["questions"]:
             question, quote = " ".join(str(item["question"]).split()), str(item["quote"]).strip()
-            place = locate(passage.text, quote)
+            place = locate(passage.text, quote) if not item.get("listed") else (0, len(passage.text))
             if place is None:
                 cost.rejected["quote_absent"] += 1
                 continue
@@ -91,7 +99,7 @@ def drafts(chat: Chat, material: Material, cost: Cost, *, per: int = 2, paraphra
             if paraphrases < 1 or not rare or cost.spent:
                 continue
             asked = f"Question: {question}\nForbidden words: {', '.join(rare)}"
-            again = _cached(chat, cost, _SAY.format(n=paraphrases), asked, _SAID, seed)
+            again = _cached(chat, cost, _SAY.format(n=paraphrases), asked, _SAID, seed, lambda text: _listed(text, str))
             for text in again["questions"][:paraphrases] if again is not None else ():
                 said = " ".join(str(text).split())
                 if set(content_stems(said)) & {stem(word) for word in rare}:
@@ -137,7 +145,21 @@ def _in_turn(passages: Sequence[Passage]) -> Iterator[Passage]:
         at += 1
 
 
-def _cached(chat: Chat, cost: Cost, system: str, user: str, schema: dict[str, Any], seed: int) -> Any:
+_LINE = re.compile(r"^\s*(?:\(?\d{1,2}[.):]|[-*•])\s+[\"“]?(?P<question>\S.*\?)[\"”]?\s*$", re.MULTILINE)
+
+
+def _listed(text: str, made: Callable[[str], Any]) -> Any:
+    """What a model that cannot write JSON put into a list: its lines that are questions, and not what it says around them. The whole passage answers, since there is no
+    quote. None where there is no list.
+
+    >>> _listed("Sure! Two questions:\\n1) When must filters be changed?\\n2) Who approves?", str)
+    {'questions': ['When must filters be changed?', 'Who approves?']}
+    """
+    found = [match["question"] for match in _LINE.finditer(text)]
+    return {"questions": [made(question) for question in found]} if found else None
+
+
+def _cached(chat: Chat, cost: Cost, system: str, user: str, schema: dict[str, Any], seed: int, rescue: Callable[[str], Any]) -> Any:
     """The parsed answer from the cache or the model; None where the model gives no JSON."""
     key = hashlib.sha256(json.dumps([VERSION, chat.model, system, user, seed]).encode()).hexdigest()
     path = home() / "gold-cache" / key[:2] / f"{key}.json"
@@ -146,7 +168,7 @@ def _cached(chat: Chat, cost: Cost, system: str, user: str, schema: dict[str, An
         cost.cached += 1
         return value
     try:
-        reply = chat.ask(system, user, schema, seed=seed)
+        reply = chat.ask(system, user, schema, seed=seed, rescue=rescue)
     except Malformed:
         cost.calls += 2
         cost.rejected["malformed"] += 1

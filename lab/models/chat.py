@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,8 +48,19 @@ class Chat:
         self._path = "" if end[2] else "/chat/completions" if end[1] else "/v1/chat/completions"
         self._modes = ["schema", "object", "text"]  # how JSON is asked for: what the server refuses is not tried again
 
-    def ask(self, system: str, user: str, schema: Mapping[str, Any], *, temperature: float = 0.0, seed: int = SEED, most: int = 2000) -> Reply:
-        """The answer to `user` as JSON of the form `schema` (an object). A malformed one is asked for once more; then Malformed is raised."""
+    def ask(
+        self,
+        system: str,
+        user: str,
+        schema: Mapping[str, Any],
+        *,
+        temperature: float = 0.0,
+        seed: int = SEED,
+        most: int = 2000,
+        rescue: Callable[[str], Any] | None = None,
+    ) -> Reply:
+        """The answer to `user` as JSON of the form `schema` (an object). A malformed one is asked for once more; then `rescue` may make a value of its words (None: it
+        cannot), else Malformed is raised."""
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         asked = answered = 0
         for calls in (1, 2):
@@ -64,6 +75,8 @@ class Chat:
             wrong = wrong or "it holds no JSON"
             messages = [*messages[:2], {"role": "assistant", "content": text[:4000]},
                         {"role": "user", "content": f"That was not the JSON asked for ({wrong}). Answer again with one JSON object, and nothing else."}]  # fmt: skip
+        if rescue is not None and (value := rescue(_THOUGHT.sub("", text))) is not None:
+            return Reply(value, text, asked, answered, 2)
         raise Malformed(f"{self.wire.where} answered {self.model!r} twice with something else than the JSON asked for ({wrong}): use another model.")
 
     def _complete(self, messages: list[dict[str, str]], schema: Mapping[str, Any], temperature: float, seed: int, most: int) -> tuple[str, int, int]:

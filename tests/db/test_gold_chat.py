@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -124,8 +125,13 @@ def test_forbidden_words_are_forbidden(rules: Callable[[Any], Fake], store: Stor
 
 
 def test_a_preamble_is_no_question_and_prose_is_malformed(rules: Callable[[Any], Fake], store: Store, lab: Lab, tmp_path: Path) -> None:
-    """A model that answers in prose is asked once more for each passage; nothing of it becomes a question."""
-    fake = rules(lambda path, body: said("Sure! Two questions:\n1) When must filters be changed?\n2) Who approves?"))
+    """A model that answers in prose is asked once more for each passage; nothing of it becomes a question. Of a list its questions are, exactly two a passage."""
+    rules(lambda path, body: said("Sure! Two questions:\n1) When must filters be changed?\n2) Who approves the red book?"))
+    made = lab("gold", "generate", "c", "--as", "two", "--chat", "--paraphrases", "0", "--to", str(tmp_path), "--json", store=store).json
+    assert {q.text for q in load_gold(tmp_path / "two").questions} == {"When must filters be changed?", "Who approves the red book?"}
+    assert (made["kept"], made["rejected"], made["cost"]["questions_returned"]) == (2, {"duplicate": 4}, {"2": 3})
+    fake = rules(lambda path, body: said("I am sorry, I cannot write questions about that."))
+    shutil.rmtree(tmp_path / "home" / "gold-cache")
     answer = lab("gold", "generate", "c", "--as", "g", "--chat", "--to", str(tmp_path), store=store)
     assert (answer.code, "3 malformed" in answer.err, len(fake.asked)) == (3, True, 6), answer.err
     assert not (tmp_path / "g").exists()
