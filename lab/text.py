@@ -57,31 +57,33 @@ class _Indexable(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         sign = chr(code)
-        if code < 128 or unicodedata.category(sign)[0] not in "PSZC" or sign in "\n\t":
-            found = sign
-        elif sign in "\u2018\u2019\u201a\u201b\u02bc\u2032\u2039\u203a":
+        if sign in "\u2018\u2019\u201a\u201b\u02bc\u2032\u2039\u203a":
             found = "'"
         elif sign in "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033":
             found = '"'
-        elif sign in "\u2010\u2011\u2012\u2013\u2212":
-            found = "-"
+        elif sign in "\u00ad\ufeff\u200b\u200c\u200d\u2060":  # stand inside of words and are not seen
+            found = ""
+        elif code < 128 or unicodedata.category(sign)[0] not in "PSZC":
+            found = sign
         else:
-            found = "" if sign in "\u00ad\ufeff" else " "
+            found = " "
         self[code] = found
         return found
 
 
+_HYPHEN = re.compile(r"(?<=[^\W_])[\u2010-\u2012](?=[^\W_])|(?<=[^\W\d_])[\u2013\u2212](?=[^\W\d_])")
 _indexable = _Indexable()
 
 
 def indexable(text: str) -> str:
-    """A text as the text index is given it, and asked: typographic quotes, dashes and other signs outside of ASCII become plain ones or spaces. Where a database has the
+    """A text as the text index is given it, and asked: typographic quotes and hyphens become plain ones, other signs outside of ASCII
+    spaces (a dash between numbers too, lest 5–10 become 5 and −10). Where a database has the
     locale C, Postgres's parser takes every such sign for a letter, so that “valve” would be another word than valve.
 
     >>> indexable("the pump\u2019s \u201cquiet hour\u201d \u2014 5\u00a0bar, 2019\u20132021")
-    'the pump\\'s "quiet hour"   5 bar, 2019-2021'
+    'the pump\\'s "quiet hour"   5 bar, 2019 2021'
     """
-    return text if text.isascii() else text.translate(_indexable)
+    return text if text.isascii() else _HYPHEN.sub("-", text).translate(_indexable)
 
 
 def class_id(text: str) -> bytes:

@@ -127,6 +127,8 @@ def check(
         result = run_check(store, target, loaded, max_drift=max_drift)
         if repair and result.counts["moved"]:
             path = Path(str(loaded.metadata["path"]))
+            if "site-packages" in path.parts:
+                raise UsageError(f"{loaded.name} is shipped with the lab: copy {path} into ./gold, and repair the copy.")
             mended, many = run_repair(loaded, result)
             save_judgments(path, mended.judgments)
             say(f"{many} moved judgments of {loaded.name} were put in their new place in {path}")
@@ -172,10 +174,11 @@ def show(gold: str, *, json: Json = False) -> int:
 def stats(gold: str, *, json: Json = False) -> int:
     """What a gold set favours: kinds by how much their questions copy from what answers them, and what waits for review."""
     from lab.gold.files import kinds, load_gold
-    from lab.gold.stats import by_kind, copied_band
+    from lab.gold.stats import bands as known_bands
+    from lab.gold.stats import by_kind
 
     loaded = load_gold(gold)
-    bands = _count(band for q in loaded.questions if (band := copied_band(loaded, q)))
+    bands = _count(known_bands(loaded).values())
     if json:
         print_json(
             {

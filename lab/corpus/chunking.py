@@ -92,8 +92,13 @@ def context_line(title: str, path: Sequence[str]) -> str:
 
 
 def body(chunk: Chunk, settings: IngestSettings) -> str:
-    """What is embedded and indexed of a chunk: its context and text, at most `INDEXED` characters."""
-    return (f"{chunk.context}\n{chunk.text}" if settings.context == "on" and chunk.context else chunk.text)[:INDEXED]
+    """What is embedded, reranked and (in plain signs) indexed of a chunk: its context and text, at most `INDEXED` characters."""
+    return body_of(chunk.context, chunk.text, settings)
+
+
+def body_of(context: str, text: str, settings: IngestSettings) -> str:
+    """The same of a stored one."""
+    return (f"{context}\n{text}" if settings.context == "on" and context else text)[:INDEXED]
 
 
 # ── fixed and paragraph ──────────────────────────────────────────────────────────────────────────────────────────────────────────

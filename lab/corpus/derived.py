@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from lab.codes import VERSION
 from lab.corpus import linking
-from lab.corpus.chunking import body
-from lab.records import Chunk
+from lab.corpus.chunking import body_of
 from lab.store import collections, documents
 from lab.store.collections import Collection
 from lab.store.connect import Store
@@ -31,8 +30,7 @@ def relink(store: Store, collection: Collection) -> dict[str, int]:
 
 def recode(store: Store, collection: Collection) -> None:
     """Makes side tokens and indexed text anew, where another version of the lab made them."""
-    settings = collection.ingest
-    documents.recode(store, collection, lambda context, text: body(Chunk("", 0, 0, len(text), text, context), settings))
+    documents.recode(store, collection, lambda context, text: body_of(context, text, collection.ingest))
 
 
 def reindex(store: Store, collection: Collection) -> None:

@@ -24,10 +24,10 @@ from lab.models import rerankers, training
 from lab.models.training import Example, Recipe, Trained
 from lab.progress import Progress, say
 from lab.records import GoldSet, Question, SearchResult
-from lab.retrieval.context import Corpus
+from lab.retrieval.context import Corpus, Lookups
 from lab.retrieval.search import Shared, open_corpus, question_vectors, rank
 from lab.settings import Settings
-from lab.store import arms, documents
+from lab.store import documents
 from lab.store.connect import Store
 from lab.text import digest, text_hash
 
@@ -189,7 +189,7 @@ def _examples(
         if positives and others:
             drawn = sorted(draw.sample(range(len(others)), min(negatives, len(others))))
             chosen.append((question, positives + [(others[at], 0.0) for at in drawn]))
-    bodies = {k: row.body for k, row in arms.texts(corpus.store, corpus.collection, sorted({key for _, pairs in chosen for key, _ in pairs})).items()}
+    bodies = Lookups(corpus).bodies(sorted({key for _, pairs in chosen for key, _ in pairs}))
     return [Example(q.text, [bodies[key] for key, _ in pairs], [grade for _, grade in pairs]) for q, pairs in chosen]
 
 
@@ -198,7 +198,7 @@ def _chooser(
 ) -> Callable[[rerankers.CrossEncoder], float]:
     """nDCG@10 of the held-out questions when a model orders the first `depth` of their pools."""
     tops = {q.question_id: pools[q.question_id].results[:depth] for q in held}
-    bodies = {k: row.body for k, row in arms.texts(corpus.store, corpus.collection, sorted({r.key for top in tops.values() for r in top})).items()}
+    bodies = Lookups(corpus).bodies(sorted({r.key for top in tops.values() for r in top}))
 
     def judge(model: rerankers.CrossEncoder) -> float:
         values = {}

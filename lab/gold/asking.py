@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -122,8 +123,10 @@ def locate(text: str, quote: str) -> tuple[int, int] | None:
     if not plain:
         return None
     for version in (plain, plain.rstrip(".;,:!?…")):
-        pattern = r"\s+".join(map(re.escape, version.split()))
-        match = re.search(pattern, text) if version else None
+        if not words(version):
+            return None
+        left, right = (r"(?<!\w)" if version[0].isalnum() else ""), (r"(?!\w)" if version[-1].isalnum() else "")  # 10 bar does not stand in 110 bar
+        match = re.search(left + r"\s+".join(map(re.escape, version.split())) + right, text)
         if match is not None:
             return match.start(), match.end()
     return None
@@ -166,18 +169,37 @@ def _cached(chat: Chat, cost: Cost, system: str, user: str, schema: dict[str, An
     value = _read(path)
     if value is not None:
         cost.cached += 1
+        if value == _NOTHING:
+            cost.rejected["malformed"] += 1
+            return None
         return value
     try:
         reply = chat.ask(system, user, schema, seed=seed, rescue=rescue)
-    except Malformed:
+    except Malformed as error:
         cost.calls += 2
+        cost.asked += error.asked
+        cost.answered += error.answered
         cost.rejected["malformed"] += 1
+        _write(path, _NOTHING)
         return None
     cost.calls += reply.calls
     cost.asked += reply.asked
     cost.answered += reply.answered
-    _write(path, reply.value)
-    return reply.value
+    value = _clean(reply.value)
+    _write(path, value)
+    return value
+
+
+_NOTHING = {"malformed": True}
+
+
+def _clean(value: Any) -> Any:
+    """Without what no file and no database can hold: lone surrogates and NUL."""
+    if isinstance(value, str):
+        return value.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    return {str(key): _clean(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _read(path: Path) -> Any:
@@ -189,6 +211,6 @@ def _read(path: Path) -> Any:
 
 def _write(path: Path, value: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(".new")
+    fresh = path.with_suffix(f".{os.getpid()}")
     fresh.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
     fresh.replace(path)

@@ -87,8 +87,8 @@ def check(store: Store, collection: Collection, gold: GoldSet, *, max_drift: flo
     return GoldCheck(counts, unknown, broken, outcome, max_drift)
 
 
-def classify(judgment: Judgment, text: str) -> Relocation:
-    """The class of a judgment in the document's present text, and where it stands."""
+def classify(judgment: Judgment, text: str, *, near: bool = True) -> Relocation:
+    """The class of a judgment in the document's present text, and where it stands. Without `near` nothing reworded is looked for: it counts as gone."""
     if text[judgment.start : judgment.end] == judgment.quote:
         return "intact", judgment.start, judgment.end
     times = text.count(judgment.quote) if judgment.quote else 0
@@ -97,8 +97,8 @@ def classify(judgment: Judgment, text: str) -> Relocation:
         return "moved", start, start + len(judgment.quote)
     if times:
         return "ambiguous", 0, 0
-    near = reworded(judgment.quote, text)
-    return ("reworded", *near) if near is not None else ("gone", 0, 0)
+    found = reworded(judgment.quote, text) if near else None
+    return ("reworded", *found) if found is not None else ("gone", 0, 0)
 
 
 def reworded(quote: str, text: str) -> tuple[int, int] | None:
@@ -124,6 +124,8 @@ def reworded(quote: str, text: str) -> tuple[int, int] | None:
             if not window[gone]:
                 del window[gone]
                 shared -= gone in kinds
+        if right < min(size, len(flat)) - 1:
+            continue  # the window is not full yet
         share = shared / (len(kinds) + len(window) - shared)
         if share > best:
             best, at = share, max(0, right - size + 1)
@@ -157,7 +159,7 @@ def relocate(gold: GoldSet, texts: Mapping[str, str]) -> tuple[GoldSet, list[Jud
     kept, lost = [], []
     for judgment in gold.judgments:
         text = texts.get(judgment.source, "")
-        found, start, end = classify(judgment, text)
+        found, start, end = classify(judgment, text, near=False)
         if found in {"intact", "moved"}:
             kept.append(replace(judgment, start=start, end=end))
         else:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +35,7 @@ def known_sets() -> dict[str, Path]:
     for place in (Path("gold"), home() / "gold", folder("gold")):
         if place.is_dir():
             for path in sorted(place.iterdir()):
-                if (path / "questions.jsonl").is_file():
+                if (path / "questions.jsonl").is_file() and not path.name.startswith("."):
                     found.setdefault(path.name, path)
     return found
 
@@ -109,8 +111,9 @@ def gold_digest(questions: Sequence[Question], judgments: Sequence[Judgment]) ->
 
 def save_gold(path: Path, questions: Iterable[Question], judgments: Iterable[Judgment], readme: str) -> None:
     """Writes a gold set; the folder appears whole or not at all."""
-    fresh = path.with_name(path.name + ".new")
-    fresh.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=path.parent))
+    fresh.chmod(0o755)
     with (fresh / "questions.jsonl").open("w", encoding="utf-8", newline="\n") as file:
         for q in questions:
             metadata: dict[str, Any] = {"kind": q.kind} if q.kind else {}
@@ -120,9 +123,13 @@ def save_gold(path: Path, questions: Iterable[Question], judgments: Iterable[Jud
     _write_judgments(fresh / "judgments.tsv", judgments)
     (fresh / "README.md").write_text(readme, encoding="utf-8")
     if path.exists():
-        for name in ("questions.jsonl", "judgments.tsv", "README.md"):
-            (fresh / name).replace(path / name)
-        fresh.rmdir()
+        old = Path(tempfile.mkdtemp(prefix=".old-", dir=path.parent)) / path.name
+        path.rename(old)
+        fresh.rename(path)
+        for entry in old.iterdir():  # documents, a baseline: what is no part of the set that was replaced
+            if entry.name not in {"questions.jsonl", "judgments.tsv", "README.md", "made-for.json"}:
+                entry.rename(path / entry.name)
+        shutil.rmtree(old.parent)
     else:
         fresh.rename(path)
 
@@ -138,7 +145,7 @@ def _write_judgments(path: Path, judgments: Iterable[Judgment]) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write("\t".join(HEADER) + "\n")
         for j in judgments:
-            file.write("\t".join([j.question_id, j.source, str(j.start), str(j.end), str(j.grade), _escape(j.quote)]) + "\n")
+            file.write("\t".join([j.question_id, _escape(j.source), str(j.start), str(j.end), str(j.grade), _escape(j.quote)]) + "\n")
 
 
 def _questions(path: Path) -> list[Question]:
@@ -176,7 +183,7 @@ def _judgments(path: Path, questions: set[str]) -> list[Judgment]:
             continue
         try:
             question_id, source, start, end, grade, quote = line.split("\t")
-            judgment = Judgment(question_id, source, int(start), int(end), int(grade), _unescape(quote))
+            judgment = Judgment(question_id, _unescape(source), int(start), int(end), int(grade), _unescape(quote))
         except ValueError:
             raise UsageError(f"{path} line {number} is no judgment: it needs {', '.join(HEADER)}, tab-separated.") from None
         if judgment.question_id not in questions:

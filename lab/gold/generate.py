@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import __version__
+from lab.codes import VERSION
 from lab.config import home
 from lab.errors import CannotJudge, UsageError, unknown
 from lab.gold import asking, sift
@@ -96,6 +97,8 @@ def generate(
     corpus = open_corpus(store, collection)
     if corpus.chunks == 0:
         raise CannotJudge(f"collection {collection!r} holds no passage: ingest something into it.")
+    if corpus.collection.codes != VERSION:
+        raise UsageError(f"the side tokens of {collection!r} are those of another version of the lab: run `lab index {collection}` first.")
     material = gather(store, corpus.collection, max(20 * questions, 2000), seed)
     settings = Settings() if corpus.collection.dim is not None else Settings().with_words({"dense": "none"})
     rejected: Counter[str] = Counter()

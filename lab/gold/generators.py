@@ -86,13 +86,24 @@ def section(store: Store, collection: Collection, material: Material, seed: int)
             continue
         if passage.source not in spots:
             spots[passage.source] = documents.spots(store, collection, [passage.source]).get(passage.source, [])
-        parts = [spot for spot in spots[passage.source] if spot.heading == passage.heading]
+        parts = _together(spots[passage.source], passage)
         start, end = min(p.start for p in parts), max(p.end for p in parts)
-        text = documents.text_of(store, collection, passage.source)[start:end]
+        text = documents.text_between(store, collection, passage.source, start, end)
         kind = {"§": "section"}.get((number["kind"] or "section").lower(), (number["kind"] or "section").lower())
         title = re.sub(r"^\d+(?:\.\d+)*\.?\s+", "", passage.title)
         said = _SECTION_WAYS[way % len(_SECTION_WAYS)].format(kind=kind, number=number["number"], title=title)
         yield Draft(said, "section", (Judgment("", passage.source, start, end, 2, text),), passage, {"generator": "section/number"})
+
+
+def _together(spots: list[documents.Spot], passage: Passage) -> list[documents.Spot]:
+    """The chunks of the passage's section: those around it, one after the other, under the same heading."""
+    at = next(i for i, spot in enumerate(spots) if spot.key == passage.key)
+    first = last = at
+    while first > 0 and spots[first - 1].heading == passage.heading:
+        first -= 1
+    while last + 1 < len(spots) and spots[last + 1].heading == passage.heading:
+        last += 1
+    return spots[first : last + 1]
 
 
 def definition(store: Store, collection: Collection, material: Material, seed: int) -> Iterator[Draft]:

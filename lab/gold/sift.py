@@ -92,17 +92,17 @@ class Seen:
     """Questions kept so far, so that one asked twice in other words is found: the same facts, and stems alike by 0.8 (Jaccard)."""
 
     def __init__(self) -> None:
-        self._of: dict[str, list[tuple[frozenset[str], tuple[str, ...], str]]] = {}
+        self._of: dict[tuple[tuple[str, ...], str], list[tuple[frozenset[str], str]]] = {}
 
     def twin(self, text: str) -> str:
         """The question that this one repeats; empty where there is none. The question is remembered."""
         stems, known = stems_of(text), facts(text)
         for stem in stems:
-            for other, other_facts, said in self._of.get(stem, ()):
-                if other_facts == known and len(stems & other) >= 0.8 * len(stems | other):
+            for other, said in self._of.get((known, stem), ()):
+                if len(stems & other) >= 0.8 * len(stems | other):
                     return said
         for stem in stems:
-            self._of.setdefault(stem, []).append((stems, known, text))
+            self._of.setdefault((known, stem), []).append((stems, text))
         return ""
 
 

@@ -69,12 +69,16 @@ def import_spans(
         answerable = cell("answerable").lower() not in {"false", "no", "0"}
         asked.setdefault(question_id, Question(question_id, text, cell("kind"), cell("split"), answerable))
         quote = row[columns["quote"]].strip("\r\n")
-        if not quote.strip() or not answerable:
+        if not quote.strip():
             continue
+        if not asked[question_id].answerable or not answerable:
+            raise UsageError(f"{path} line {line} quotes an answer to {word!r}, which is said to have none.")
+        if not cell("source"):
+            raise UsageError(f"{path} line {line} names no source.")
         start, end, found = _place(cell("source"), quote, cell("start"), cell("end"), known, f"{path} line {line}")
         moved += found
         grade = cell("grade") or "1"
-        if not grade.isdigit() or int(grade) < 1:
+        if not _whole(grade) or int(grade) < 1:
             raise UsageError(f"{path} line {line}: the grade {grade!r} is no whole number of at least 1.")
         judgments.append(Judgment(question_id, cell("source"), start, end, int(grade), quote))
     if not judgments:
@@ -140,7 +144,7 @@ def _questions(path: Path) -> dict[str, str]:
 
 def _place(source: str, quote: str, start: str, end: str, known: Mapping[str, str], where: str) -> tuple[int, int, bool]:
     """[start, end) of a quote, and whether it had to be looked for."""
-    given = (int(start), int(end)) if start.isdigit() and end.isdigit() else None
+    given = (int(start), int(end)) if _whole(start) and _whole(end) else None
     text = known.get(source)
     if given is not None and given[1] - given[0] == len(quote) and (text is None or text[given[0] : given[1]] == quote):
         return *given, False
@@ -160,6 +164,10 @@ def _place(source: str, quote: str, start: str, end: str, known: Mapping[str, st
         return near, near + len(quote), True
     at = text.index(quote)
     return at, at + len(quote), True
+
+
+def _whole(word: str) -> bool:
+    return word.isascii() and word.isdecimal()
 
 
 def _all(text: str, quote: str) -> list[int]:

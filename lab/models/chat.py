@@ -18,12 +18,16 @@ from lab.models.wire import Refusal, Wire
 
 SEED = 13
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)|^.*?</think>", re.DOTALL)
-_MOST = 50  # brackets that are tried: an answer that opens more is none
+_MOST = 200  # brackets that open nothing: an answer with more is none
 _FENCE = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
 
 
 class Malformed(LabError):
-    """The model answered, twice, with what is no JSON of the wanted form."""
+    """The model answered, twice, with what is no JSON of the wanted form; it cost so many tokens all the same."""
+
+    def __init__(self, message: str, asked: int, answered: int) -> None:
+        super().__init__(message)
+        self.asked, self.answered = asked, answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,11 @@ class Chat:
                         {"role": "user", "content": f"That was not the JSON asked for ({wrong}). Answer again with one JSON object, and nothing else."}]  # fmt: skip
         if rescue is not None and (value := rescue(_THOUGHT.sub("", text))) is not None:
             return Reply(value, text, asked, answered, 2)
-        raise Malformed(f"{self.wire.where} answered {self.model!r} twice with something else than the JSON asked for ({wrong}): use another model.")
+        raise Malformed(
+            f"{self.wire.where} answered {self.model!r} twice with something else than the JSON asked for ({wrong}): use another model.",
+            asked,
+            answered,
+        )
 
     def _complete(self, messages: list[dict[str, str]], schema: Mapping[str, Any], temperature: float, seed: int, most: int) -> tuple[str, int, int]:
         while True:
@@ -127,7 +135,9 @@ def pieces(text: str) -> Iterator[Any]:
     fenced = _FENCE.search(text)
     for words in ([fenced[1]] if fenced else []) + [text]:
         at = 0
-        for _ in range(_MOST):
+        failed = 0
+        while failed < _MOST:
+            failed += 1
             start = next((i for i in range(at, len(words)) if words[i] in "{["), None)
             if start is None:
                 break
@@ -139,6 +149,7 @@ def pieces(text: str) -> Iterator[Any]:
                 except (ValueError, RecursionError):
                     continue
                 yield value
+                failed -= 1
                 at = start + len(piece or "")
                 break
 

@@ -87,6 +87,7 @@ def train(to: Path, examples: Sequence[Example], judge: Callable[[CrossEncoder],
             _cut(recipe, half)
     model = Model(str(start), device="cpu", num_labels=1, max_length=recipe.longest)
     known: dict[str, Any] = json.loads(state.read_text()) if state.is_file() else {"dev": [], "stopped": ""}
+    known = known if isinstance(known, dict) else {"dev": [], "stopped": ""}
     dev: list[float] = known["dev"]
     for half in work.glob("checkpoint-*"):
         if not (half / "trainer_state.json").is_file():  # written last: the call ended while it was saving

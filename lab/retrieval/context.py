@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lab import filters
+from lab.corpus.chunking import body_of
 from lab.corpus.near import near_classes
 from lab.models.external import Found
 from lab.models.rerankers import Reranker
@@ -99,9 +100,9 @@ class Lookups:
         return found
 
     def bodies(self, keys: Sequence[int]) -> dict[int, str]:
-        """Key → context and text, as indexed."""
+        """Key → context and text, as embedded."""
         rows = self._once(("texts", *keys), lambda: arms.texts(self.corpus.store, self.corpus.collection, keys))
-        return {key: row.body for key, row in rows.items()}
+        return {key: body_of(row.context, row.text, self.corpus.collection.ingest) for key, row in rows.items()}
 
     def texts(self, keys: Sequence[int]) -> dict[int, str]:
         rows = self._once(("texts", *keys), lambda: arms.texts(self.corpus.store, self.corpus.collection, keys))

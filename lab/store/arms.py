@@ -26,11 +26,10 @@ Fetch = Callable[[int], tuple[list[Hit], bool]]  # rows wanted → (rows, whethe
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What is shown of a chunk. `body` is what was embedded and indexed; `reading` the window `[window_start, window_end)` around a sentence."""
+    """What is shown of a chunk; `reading` is the window `[window_start, window_end)` around a sentence."""
 
     text: str
     context: str
-    body: str
     page: int | None
     title: str
     source_url: str

@@ -218,9 +218,13 @@ def asked_about(store: Store, collection: Collection) -> Iterator[tuple[int, str
         yield from cursor
 
 
-def text_of(store: Store, collection: Collection, source: str) -> str:
-    """The stored text of one document; empty where it is not known."""
-    return next((text for _, _, text in texts(store, collection, [source])), "")
+def text_between(store: Store, collection: Collection, source: str, start: int, end: int) -> str:
+    """`[start, end)` of the stored text of one document."""
+    rows = store.rows(
+        sql.SQL("select substr(text, %(at)s, %(many)s) from {}.files where source = %(source)s").format(sql.Identifier(collection.schema)),
+        {"at": start + 1, "many": max(end - start, 0), "source": source},
+    )
+    return str(rows[0][0]) if rows else ""
 
 
 def passages_with_code(store: Store, collection: Collection, token: str) -> int:

@@ -26,7 +26,7 @@ TEXTS = {
     "years.txt": "From 2019-2021 it rained.", "slash.txt": "The inlet/outlet is cleaned.", "snake.txt": "Set max_scan_tuples higher.",
     "money.txt": "It costs 1,250.00 EUR.", "cve.txt": "CVE-2024-38077 is open.", "cafe.txt": "The café opens early.", "hex.txt": "Error 0x80070005 came up.",
     "err.txt": "ERR_CONN_RESET was said.", "bolt.txt": "Take bolt AB-12/3 out.", "uuid.txt": "It is 550e8400-e29b-41d4-a716-446655440000 here.",
-    "moc.txt": "Management of Change (MOC) has a form.", "quotes.txt": "A “quiet hour” begins—as the ‘night bell’ says—at ten…",
+    "moc.txt": "Management of Change (MOC) has a form.", "quotes.txt": "A “quiet hour” begins—as the ‘night bell’ says—at ten… It is kept at 5–10 lux and ≥ 12 °C.",
     "apostrophe.txt": "The skipper’s lamp hangs aft.", "other.txt": "Nothing of note stands here.",
 }  # fmt: skip
 FIRST = [
@@ -34,7 +34,7 @@ FIRST = [
     ("2021", "years.txt"), ("2019-2021", "years.txt"), ("outlet pressure", "slash.txt"), ("inlet/outlet", "slash.txt"), ("max scan tuples", "snake.txt"),
     ("max_scan_tuples", "snake.txt"), ("1250", "money.txt"), ("1,250.00", "money.txt"), ("cve-2024-38077", "cve.txt"), ("cafe", "cafe.txt"),
     ("café", "cafe.txt"), ("0x80070005", "hex.txt"), ("ERR_CONN_RESET", "err.txt"), ("AB-12/3", "bolt.txt"),
-    ("550E8400-E29B-41D4-A716-446655440000", "uuid.txt"), ("quiet hour", "quotes.txt"), ("What is a “quiet hour”?", "quotes.txt"), ("what the 'night bell' says", "quotes.txt"), ("«says»", "quotes.txt"),
+    ("550E8400-E29B-41D4-A716-446655440000", "uuid.txt"), ("quiet hour", "quotes.txt"), ("What is a “quiet hour”?", "quotes.txt"), ("what the 'night bell' says", "quotes.txt"), ("«says»", "quotes.txt"), ("10 lux", "quotes.txt"), ("5–10 lux", "quotes.txt"),
     ("skipper's lamp", "apostrophe.txt"), ("skipper’s lamp", "apostrophe.txt"), ("“lamp”—aft", "apostrophe.txt"), ("MOC", "moc.txt"), ("management of change", "moc.txt"),
 ]  # fmt: skip
 

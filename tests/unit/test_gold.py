@@ -217,6 +217,8 @@ def test_a_reworded_quote_is_found_where_it_stands_now() -> None:
     text = "First words. The relief valve on brine tanks is raised every month. Last words."
     found, start, end = classify(Judgment("q", "d", 0, len(quote), 1, quote), text)
     assert (found, text[start:end]) == ("reworded", "The relief valve on brine tanks is raised every month")
+    half = "alpha beta gamma delta epsilon zeta eta theta iota kappa"
+    assert classify(Judgment("q", "d", 9, 9 + len(half), 1, half), "alpha beta gamma delta epsilon zeta eta theta one two three four")[0] == "gone"
     other = "The safety valve on brine pumps is raised every month."
     assert classify(Judgment("q", "d", 1, 1 + len(quote), 1, quote), other) == ("gone", 0, 0)
     assert classify(Judgment("q", "d", 1, 4, 1, "???"), "no words alike") == ("gone", 0, 0)

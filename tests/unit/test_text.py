@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.text import class_id, content_stems, copied_share, copying_band, facts, ngrams, normalise, term_key
+from lab.text import class_id, content_stems, copied_share, copying_band, facts, indexable, ngrams, normalise, term_key
 
 
 def test_exact_twins_ignore_white_space_case_and_width_only() -> None:
@@ -50,3 +50,14 @@ def test_passages_that_differ_in_a_fact_have_different_facts(a: str, b: str) -> 
 
 def test_facts_ignore_wording() -> None:
     assert facts("PRV-2041 opens at 12.5 bar") == facts("At 12.5 bar it opens, PRV-2041")
+
+
+@pytest.mark.parametrize(
+    ("text", "indexed"),
+    [
+        ("plain - text \"as\" it's", "plain - text \"as\" it's"), ("5–10 bar", "5 10 bar"), ("2019–2021", "2019 2021"), ("PRV‑2041", "PRV-2041"), ("pump – valve", "pump   valve"),
+        ("sea–water", "sea-water"), ("−10 °C", " 10  C"), ("donʼt", "don't"), ("soft\u00adly", "softly"), ("na\u200cme", "name"), ("§4.2", " 4.2"), ("日本語、また", "日本語 また"),
+    ],
+)  # fmt: skip
+def test_signs_outside_of_ascii_are_made_plain_for_the_text_index(text: str, indexed: str) -> None:
+    assert indexable(text) == indexed
