@@ -53,6 +53,8 @@ _GROUPS = {
             "generate": ("lab.cli.gold:generate", "Make questions of a collection by rules."),
             "import": ("lab.cli.gold:import_", "Import a gold set from other people's files."),
             "check": ("lab.cli.gold:check", "Does a gold set still fit a collection?"),
+            "review": ("lab.cli.review:review", "Judge questions and passages in the terminal."),
+            "pool": ("lab.cli.review:pool", "Queue what runs returned and nobody has judged."),
             "stats": ("lab.cli.gold:stats", "What a gold set favours: copying by kind, what waits for review."),
             "show": ("lab.cli.gold:show", "What a gold set holds."),
             "documents": ("lab.cli.gold:documents", "Write out the documents that a shipped gold set was made for."),

@@ -76,7 +76,13 @@ def load_gold(name: str | Path, *, split: str | None = None, split_by: str = "co
     imported = any(q.split for q in questions)
     share = largest_share(questions, judgments) if not imported else 0.0
     questions = assign(questions, judgments, by=split_by)
-    metadata = {"path": str(path), "relocate": (path / "made-for.json").is_file(), "largest_component": share, "split_by": split_by}
+    metadata = {
+        "path": str(path),
+        "relocate": (path / "made-for.json").is_file(),
+        "largest_component": share,
+        "split_by": split_by,
+        "imported_splits": imported,
+    }
     gold = GoldSet(path.name, tuple(questions), tuple(judgments), digest, metadata)
     return only(gold, split) if split is not None else gold
 

@@ -227,6 +227,15 @@ def text_between(store: Store, collection: Collection, source: str, start: int, 
     return str(rows[0][0]) if rows else ""
 
 
+def spans(store: Store, collection: Collection, sources: Sequence[str]) -> dict[str, tuple[str, int, int, str]]:
+    """Chunk id → (source, start, end, text) of the chunks of some documents."""
+    rows = store.rows(
+        sql.SQL('select source, n, start, "end", text from {}.chunks where source = any(%(sources)s)').format(sql.Identifier(collection.schema)),
+        {"sources": list(sources)},
+    )
+    return {f"{source}::{n}": (str(source), int(start), int(end), str(text)) for source, n, start, end, text in rows}
+
+
 def passages_with_code(store: Store, collection: Collection, token: str) -> int:
     """How many chunks carry a side token."""
     return int(

@@ -256,6 +256,16 @@ def scores(store: Store, run_ids: Sequence[str]) -> list[tuple[str, str, str, fl
     return [(str(a), str(b), str(c), float(d)) for a, b, c, d in rows]
 
 
+def returned(store: Store, run_ids: Sequence[str], depth: int) -> list[tuple[str, str, str, int, int]]:
+    """(run, question, source, start, end) of the first `depth` results, in a total order."""
+    rows = store.rows(
+        'select r.run_id, r.question_id, p.source, p.start, p."end" from lab.results r join lab.passages p using (passage_id) '
+        "where r.run_id = any(%(ids)s) and r.rank <= %(depth)s order by r.question_id, r.run_id, r.rank",
+        {"ids": list(run_ids), "depth": depth},
+    )
+    return [(str(run), str(question), str(source), int(start), int(end)) for run, question, source, start, end in rows]
+
+
 def rankings(store: Store, run_ids: Sequence[str]) -> dict[str, dict[str, list[int]]]:
     """Run → question → passage ids, best first."""
     rows = store.rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -265,3 +266,41 @@ def test_json_of_check(handbook: Store, lab: Lab) -> None:
     answer = lab("gold", "check", "handbook", "--json", store=handbook).json
     assert (set(answer["counts"]), answer["unknown_documents"], answer["outcome"]) == ({"intact", "moved", "reworded", "ambiguous", "gone"}, [], "ok")
     assert json.dumps(answer)
+
+
+# ── judged by people ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_pooled_passages_are_reviewed_and_enter_the_set(store: Store, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two runs, one lexical and one of another depth: what both returned and nobody judged waits once; a judged passage does not."""
+    files = {"a.md": "# A\n\nThe pump is oiled daily.", "b.md": "# B\n\nThe pump is oiled by the fitter.", "c.md": "# C\n\nThe pump is blue."}
+    ingest(write(tmp_path / "d", files), "c", store=store, embedder="none")
+    save_gold(
+        tmp_path / "c",
+        [Question("q1", "When is the pump oiled?", "fact")],
+        [Judgment("q1", "a.md", 5, 29, 2, "The pump is oiled daily.")],
+        "# c\n\nMine.\n",
+    )
+    gold = str(tmp_path / "c")
+    ids = [lab("run", "c", "--gold", gold, "--dense", "none", "--k", k, "--json", store=store).json["run_id"] for k in ("2", "3")]
+    assert lab("gold", "pool", gold, "--runs", ",".join(ids), "--json", store=store).json == {"schema_version": 1, "queued": 2, "waiting": 2}
+    assert lab("gold", "pool", gold, "--runs", ids[0], "--json", store=store).json["queued"] == 0
+    assert lab("gold", "pool", gold, "--runs", "nowhere", store=store).code == 2
+    monkeypatch.setattr("sys.stdin", io.StringIO("a\n1\n0\n"))
+    done = lab("gold", "review", gold, "--who", "ann", "--json", store=store)
+    assert done.json == {"schema_version": 1, "who": "ann", "decided": 3, "left": 0, "decisions": 3}
+    assert "When is the pump oiled?" in done.err
+    assert lab("gold", "review", gold, "--apply", "--json").json["counts"] == {
+        "accepted": 1,
+        "rejected": 0,
+        "edited": 0,
+        "judged_relevant": 1,
+        "judged_not": 1,
+    }
+    made = load_gold(tmp_path / "c")
+    assert {(j.source, j.grade) for j in made.judgments} == {("a.md", 2), ("b.md", 1)}
+    assert (tmp_path / "c" / "README.md").read_text() == "# c\n\nMine.\n" and made.questions[0].split in {"dev", "test"}
+    assert check(store, collections.get(store, "c"), made).outcome == "ok"
+    assert lab("gold", "pool", gold, "--runs", ids[1], "--json", store=store).json["queued"] == 0, "what was judged waits no more"
+    assert lab("gold", "review", gold, "--agreement", "ann,bob", "--json").json["items"] == 0
+    assert lab("gold", "review", gold, "--agreement", "ann").code == 2

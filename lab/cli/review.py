@@ -1,0 +1,143 @@
+"""The commands by which people judge: pool and review."""
+
+from __future__ import annotations
+
+import dataclasses
+import getpass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from lab.cli.output import line, print_json, print_table
+from lab.cli.server import Json
+from lab.errors import UsageError
+from lab.progress import say
+from lab.records import GoldSet
+
+
+def pool(
+    gold: str, *, runs: Annotated[str, Parameter(help="run ids, as in A,B")],
+    depth: Annotated[int, Parameter(help="how many first results of each run are looked at")] = 10, json: Json = False,
+) -> int:  # fmt: skip
+    """Queue what runs returned and nobody has judged, for `lab gold review`."""
+    from lab.evaluation.pooling import pool as run_pool
+    from lab.gold.files import load_gold
+    from lab.store.connect import connect
+
+    wanted = [word.strip() for word in runs.split(",") if word.strip()]
+    if not wanted or depth < 1:
+        raise UsageError("name runs, as in --runs A,B, and a --depth of at least 1.")
+    loaded = load_gold(gold)
+    with connect() as store:
+        fresh, waiting = run_pool(store, loaded, wanted, depth)
+    if json:
+        print_json({"schema_version": 1, "queued": len(fresh), "waiting": waiting})
+    else:
+        line(f"{len(fresh)} passages were queued, {waiting} stand in the queue: lab gold review {gold}")
+    return 0
+
+
+def review(
+    gold: str, *,
+    collection: Annotated[str | None, Parameter(name=["--collection", "-c"], help="where the passages are read; default: the collection of the same name")] = None,
+    who: Annotated[str | None, Parameter(help="who decides; default: the login name")] = None,
+    apply: Annotated[bool, Parameter(negative=(), help="rewrite the gold set by the decisions, and review nothing")] = False,
+    agreement: Annotated[str | None, Parameter(help="two people, as in ANN,BOB: Cohen's kappa and where they differ")] = None,
+    json: Json = False,
+) -> int:  # fmt: skip
+    """Judge a gold set in the terminal: each question with its passage, then the passages that wait for it. Every decision is kept at once; the same command goes on."""
+    from lab.gold.files import load_gold
+    from lab.gold.review import read
+
+    loaded = load_gold(gold)
+    folder = Path(str(loaded.metadata["path"]))
+    if agreement is not None:
+        return _agreement(folder, agreement, json)
+    if apply:
+        return _apply(loaded, folder, json)
+    person = who or getpass.getuser()
+    made, left = _sit(loaded, folder, collection or loaded.name.replace("-", "_"), person)
+    if json:
+        print_json({"schema_version": 1, "who": person, "decided": made, "left": left, "decisions": len(read(folder))})
+    else:
+        line(f"{made} decisions by {person}, {left} items left; `lab gold review {gold} --apply` rewrites the set by them")
+    return 0
+
+
+def _sit(gold: GoldSet, folder: Path, name: str, who: str) -> tuple[int, int]:
+    from rich.console import Console
+    from rich.text import Text
+
+    from lab.gold.desk import KEYS, PASSAGE_KEYS, single_keys, work
+    from lab.gold.review import Item, items, read, read_queue, standing
+    from lab.store import collections, documents
+    from lab.store.connect import connect
+
+    console = Console(stderr=True, highlight=False)
+    with connect() as store:
+        known = collections.get(store, name)
+        wanted = sorted({c.rpartition("::")[0] for q in gold.questions for c in q.metadata.get("to_review", ())})
+        spans = documents.spans(store, known, wanted)
+        everything = items(gold, read_queue(folder), spans)
+
+        def around(item: Item) -> str:
+            return documents.text_between(store, known, item.source, max(0, item.start - 300), item.end + 300) if item.source else ""
+
+        def show(item: Item, text: str, at: int, of: int) -> None:
+            console.rule(f"{at} of {of}")
+            console.print(Text(f"{item.question.kind or 'question'} {item.question.question_id}: ", "dim") + Text(item.question.text, "bold"))
+            if item.source:
+                lead = min(300, item.start)
+                shown = Text(text)
+                shown.stylize("reverse", lead, lead + item.end - item.start)
+                console.print(Text(f"{item.source} [{item.start}, {item.end})" + (f" – {item.why}" if item.why else ""), "dim"))
+                console.print(shown)
+            console.print(Text(PASSAGE_KEYS if item.is_passage else KEYS, "dim"))
+
+        try:
+            made = work(folder, who, everything, around, single_keys(), show, console.input)
+        except (EOFError, KeyboardInterrupt):
+            say("stopped; every decision is kept")
+            made = 0
+    done = {item for _, item in standing(read(folder), who)}
+    return made, sum(item.name not in done for item in everything)
+
+
+def _apply(gold: GoldSet, folder: Path, json: bool) -> int:
+    from lab.gold.files import save_gold
+    from lab.gold.review import apply, read
+
+    outcome = apply(gold, read(folder))
+    readme = (folder / "README.md").read_text(encoding="utf-8") if (folder / "README.md").is_file() else f"# {gold.name}\n"
+    imported = [dataclasses.replace(q, split=q.split if gold.metadata["imported_splits"] else "") for q in outcome.gold.questions]
+    save_gold(folder, imported, outcome.gold.judgments, readme)
+    if json:
+        print_json({"schema_version": 1, "counts": dict(outcome.counts), "questions": len(imported), "judgments": len(outcome.gold.judgments)})
+    else:
+        line(f"{gold.name}: " + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in outcome.counts.items()))
+    return 0
+
+
+def _agreement(folder: Path, people: str, json: bool) -> int:
+    from lab.gold.review import agreement, read
+
+    names = [name.strip() for name in people.split(",") if name.strip()]
+    if len(names) != 2:
+        raise UsageError(f"--agreement {people} must name two people, as in ANN,BOB.")
+    kappa, both, differ = agreement(read(folder), *names)
+    if json:
+        print_json(
+            {
+                "schema_version": 1,
+                "people": names,
+                "kappa": kappa,
+                "items": both,
+                "differ": [{"item": i, names[0]: a, names[1]: b} for i, a, b in differ],
+            }
+        )
+        return 0
+    line(f"{names[0]} and {names[1]}: {both} items decided by both, Cohen's kappa {'–' if kappa is None else f'{kappa:.2f}'}, {len(differ)} differ")
+    if differ:
+        print_table(("item", *names), differ)
+    return 0
