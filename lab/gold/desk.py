@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -73,8 +74,8 @@ def single_keys() -> Iterator[str]:
         while True:
             before = termios.tcgetattr(number)
             try:
-                tty.setcbreak(number)
-                key = sys.stdin.read(1)
+                tty.setcbreak(number, termios.TCSADRAIN)  # what was typed ahead is kept
+                key = os.read(number, 1).decode("ascii", "replace")
             finally:
                 termios.tcsetattr(number, termios.TCSADRAIN, before)
             if not key or key == "\x04":

@@ -119,15 +119,19 @@ def save_gold(path: Path, questions: Iterable[Question], judgments: Iterable[Jud
     """Writes a gold set; the folder appears whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=path.parent))
-    fresh.chmod(0o755)
-    with (fresh / "questions.jsonl").open("w", encoding="utf-8", newline="\n") as file:
-        for q in questions:
-            metadata: dict[str, Any] = {"kind": q.kind} if q.kind else {}
-            metadata |= {"split": q.split} if q.split else {}
-            metadata |= {} if q.answerable else {"answerable": False}
-            file.write(json.dumps({"_id": q.question_id, "text": q.text, "metadata": metadata | dict(q.metadata)}, ensure_ascii=False) + "\n")
-    _write_judgments(fresh / "judgments.tsv", judgments)
-    (fresh / "README.md").write_text(readme, encoding="utf-8")
+    try:
+        fresh.chmod(0o755)
+        with (fresh / "questions.jsonl").open("w", encoding="utf-8", newline="\n") as file:
+            for q in questions:
+                metadata: dict[str, Any] = {"kind": q.kind} if q.kind else {}
+                metadata |= {"split": q.split} if q.split else {}
+                metadata |= {} if q.answerable else {"answerable": False}
+                file.write(json.dumps({"_id": q.question_id, "text": q.text, "metadata": metadata | dict(q.metadata)}, ensure_ascii=False) + "\n")
+        _write_judgments(fresh / "judgments.tsv", judgments)
+        (fresh / "README.md").write_text(readme, encoding="utf-8")
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
     if path.exists():
         old = Path(tempfile.mkdtemp(prefix=".old-", dir=path.parent)) / path.name
         path.rename(old)

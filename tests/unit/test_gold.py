@@ -222,3 +222,17 @@ def test_a_reworded_quote_is_found_where_it_stands_now() -> None:
     other = "The safety valve on brine pumps is raised every month."
     assert classify(Judgment("q", "d", 1, 1 + len(quote), 1, quote), other) == ("gone", 0, 0)
     assert classify(Judgment("q", "d", 1, 4, 1, "???"), "no words alike") == ("gone", 0, 0)
+
+
+def test_a_set_that_cannot_be_written_leaves_nothing_and_the_old_one_as_it_was(tmp_path: Path) -> None:
+    """A lone surrogate can stand in no file. A set called x.new is no scratch folder, and what lies beside the set's files stays."""
+    save_gold(tmp_path / "x", [Question("a", "Old?")], [Judgment("a", "d\te.md", 0, 3, 1, "abc")], "# x")
+    save_gold(tmp_path / "x.new", [Question("b", "Mine?")], [], "# x.new")
+    (tmp_path / "x" / "baseline.json").write_text("{}")
+    with pytest.raises(UnicodeEncodeError):
+        save_gold(tmp_path / "x", [Question("a", "\ud83d?")], [], "# x")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["x", "x.new"]
+    assert load_gold(tmp_path / "x").questions[0].text == "Old?" and load_gold(tmp_path / "x").judgments[0].source == "d\te.md"
+    save_gold(tmp_path / "x", [Question("a", "New?")], [Judgment("a", "d.md", 0, 3, 1, "abc")], "# x")
+    assert (load_gold(tmp_path / "x").questions[0].text, (tmp_path / "x" / "baseline.json").read_text()) == ("New?", "{}")
+    assert load_gold(tmp_path / "x.new").questions[0].text == "Mine?"
