@@ -4,60 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lab.codes import VERSION
-from lab.corpus import authority, chunking, metadata, near, reading, sources
+from lab.corpus import authority, chunking, metadata, near, sources
 from lab.corpus.derived import recode, relink
+from lab.corpus.intake import Work, files_in, records_in
 from lab.corpus.linking import EXTRACTOR
 from lab.corpus.outcome import IngestReport
-from lab.corpus.readers import beir
-from lab.corpus.readers.worker import Worker
-from lab.corpus.validate import Refused
-from lab.corpus.vectors import embed, prefix_of
+from lab.corpus.vectors import prefix_of
 from lab.errors import CannotJudge, UsageError
-from lab.models.embedders import Embedder, embedder
-from lab.progress import Progress, say
-from lab.records import Document
+from lab.models.embedders import embedder
+from lab.progress import say
 from lab.settings import IngestSettings
 from lab.store import collections, documents, ledger, tenants
-from lab.store.collections import Collection
 from lab.store.connect import Store, connect
 
-_WINDOW = 1024  # chunks that are embedded together: the more, the less padding; vectors are kept as they come, so that a stop loses none
 FORMATS = ("auto", "beir")
-
-
-@dataclass(slots=True)
-class _Work:
-    """What is known while an ingest goes on."""
-
-    store: Store
-    name: str
-    settings: IngestSettings
-    language: str
-    model: Embedder
-    rules: dict[str, Any] | None
-    collection: Collection | None
-    known: dict[str, ledger.FileRow]
-    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("indexed", "unchanged", "replaced", "missing", "retired", "refused"), 0))
-    refused: list[tuple[str, str]] = field(default_factory=list)
-    unrecorded: list[tuple[str, str, str, int]] = field(default_factory=list)  # refused before the collection was made: source, root, reason, size
-    seen: set[str] = field(default_factory=set)
-    back: list[str] = field(default_factory=list)
-    same: list[str] = field(default_factory=list)
-    tenant: str | None = None
-    guarded: bool = False  # row-level security is on, where there is a tenant
-    dry: bool = False
-    would: int = 0  # chunks that a dry run would store
-    embedded: int = 0
-    over_limit: int = 0
-    changed: bool = False
 
 
 def ingest(
@@ -130,10 +96,10 @@ def ingest(
         work.refused += left
         _own(work, [file.source for file in files])
         if format == "auto":
-            _ingest_files(work, files, password)
+            files_in(work, files, password)
         else:
             for path in listed:
-                _ingest_records(work, path / "corpus.jsonl" if path.is_dir() else path)
+                records_in(work, path / "corpus.jsonl" if path.is_dir() else path)
         gone = sources.vanished(listed, work.known, work.seen, format, root)
         if dry_run:
             work.counts["retired" if prune else "missing"] = len(gone)
@@ -157,7 +123,7 @@ def _begin(
     paths: Sequence[Path],
     language: str,
     tenant: str | None,
-) -> _Work:
+) -> Work:
     existing = collections.find(store, name)
     base = settings or (existing.ingest if existing else IngestSettings())
     wanted = _resolved(base.with_words(words))
@@ -173,7 +139,7 @@ def _begin(
     model = embedder(wanted.embedder)
     if existing is not None and existing.model_digest != model.digest:
         raise UsageError(f"collection {name!r} was made with another model of the name {existing.embedder}: use another name behind -c.")
-    return _Work(
+    return Work(
         store=store,
         name=name,
         settings=wanted,
@@ -186,7 +152,7 @@ def _begin(
     )
 
 
-def _own(work: _Work, sources: list[str]) -> None:
+def _own(work: Work, sources: list[str]) -> None:
     """A file without a tenant can have the name that another's has by its prefix."""
     other = tenants.owner_of(work.store, work.name, sources, work.tenant)
     if other is not None:
@@ -208,7 +174,7 @@ def _rules(authority_file: str | Path | None, paths: Sequence[Path]) -> dict[str
     return None
 
 
-def _nothing(paths: Sequence[Path], work: _Work) -> CannotJudge:
+def _nothing(paths: Sequence[Path], work: Work) -> CannotJudge:
     named = ", ".join(map(str, paths))
     if work.refused:
         source, reason = work.refused[0]
@@ -217,165 +183,10 @@ def _nothing(paths: Sequence[Path], work: _Work) -> CannotJudge:
     return CannotJudge(f"nothing readable under {named}: there is no file (hidden ones and {authority.FILE} do not count).")
 
 
-# ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _ingest_files(work: _Work, files: Sequence[sources.File], password: str | None) -> None:
-    total = sum(_size(file) for file in files)
-    with Progress(f"ingest {work.name}", total / 1000, "kB") as bar, Worker() as worker:
-        window: list[documents.Load] = []
-        held = 0
-        for file in files:
-            load = _read(work, file, worker, password)
-            if load is None:
-                bar.advance(_size(file) / 1000)
-                continue
-            window.append(load)
-            held += len(load.chunks)
-            if held >= _WINDOW:
-                _store(work, window, bar)
-                window, held = [], 0
-        _store(work, window, bar)
-
-
-def _size(file: sources.File) -> int:
-    try:
-        return file.path.stat().st_size
-    except OSError:
-        return 0  # gone since it was listed, or a link to nowhere
-
-
-def _read(work: _Work, file: sources.File, worker: Worker, password: str | None) -> documents.Load | None:
-    """The file ready to be stored, or None when it is unchanged or refused."""
-    work.seen.add(file.source)
-    row = work.known.get(file.source)
-    try:
-        outcome = reading.read(file, row, worker, password)
-        if outcome.document is None:
-            _unchanged(work, file.source, row)
-            return None
-        load = _load(work, outcome.document, str(file.root), outcome.digest, outcome.size)
-        if not load.chunks:
-            raise Refused("empty: the file holds no text")
-        return load
-    except Refused as refusal:
-        _refuse(work, file.source, str(file.root), str(refusal), _size(file))
-        return None
-
-
-def _unchanged(work: _Work, source: str, row: ledger.FileRow | None) -> None:
-    work.counts["unchanged"] += 1
-    (work.back if row is not None and row.status == "missing" else work.same).append(source)
-
-
-def _refuse(work: _Work, source: str, root: str, reason: str, size: int) -> None:
-    work.counts["refused"] += 1
-    work.refused.append((source, reason))
-    if work.dry:
-        return
-    if work.collection is None:
-        work.unrecorded.append((source, root, reason, size))
-    else:
-        work.changed = ledger.refuse(work.store, work.collection, source, root, reason, size, work.tenant) > 0 or work.changed
-
-
-def _ingest_records(work: _Work, path: Path) -> None:
-    """A BEIR corpus: every record is a document."""
-    if not path.is_file():
-        raise UsageError(f"{path} does not exist: --format beir takes a corpus.jsonl or the folder that holds it.")
-    root = str(path.resolve())
-    beir.check(path)  # a line that is no record is found before anything is stored
-    with Progress(f"ingest {work.name}", path.stat().st_size / 1000, "kB") as bar:
-        window: list[documents.Load] = []
-        held = 0
-        for record, line in beir.records(path):
-            document = dataclasses.replace(record, source=tenants.prefix(work.tenant) + record.source)
-            work.seen.add(document.source)
-            digest = hashlib.sha256(line).digest()
-            row = work.known.get(document.source)
-            if row is not None and row.content_hash == digest and row.status in {"indexed", "missing"}:
-                _unchanged(work, document.source, row)
-                bar.advance(len(line) / 1000)
-                continue
-            load = _load(work, document, root, digest, len(line))
-            if not load.chunks:
-                _refuse(work, document.source, root, "empty: the record holds no text", len(line))
-                continue
-            window.append(load)
-            held += len(load.chunks)
-            if held >= (_WINDOW if work.model.dim is not None else 5 * _WINDOW):
-                _store(work, window, bar, together=True)
-                window, held = [], 0
-        _store(work, window, bar, together=True)
-
-
-def _load(work: _Work, document: Document, root: str, digest: bytes, size: int) -> documents.Load:
-    prefix = prefix_of(work.settings, "passage")
-    window = work.model.limit
-    if window is not None and prefix:
-        window -= work.model.count_tokens(prefix)
-    chunks = chunking.chunk(document, work.settings, work.model.count_tokens, window)
-    bodies = [chunking.body(c, work.settings) for c in chunks]
-    for text in bodies:
-        # A text of fewer characters than the window has tokens fits in any case.
-        too_long = window is not None and len(text) > window - 2 and work.model.count_tokens(text) + 2 > window
-        work.over_limit += too_long or len(text) == chunking.INDEXED
-    tier = authority.tier(work.rules, tenants.bare(document.source, work.tenant)) if work.rules else 0
-    return documents.Load(document, root, digest, size, tier, chunks, bodies, [], work.tenant)
-
-
-def _store(work: _Work, window: Sequence[documents.Load], bar: Progress, *, together: bool = False) -> None:
-    """Embeds the texts of a window in one go, then stores its documents."""
-    if not window:
-        return
-    if work.dry:
-        for load in window:
-            row = work.known.get(load.document.source)
-            work.counts["replaced" if _replaces(row) else "indexed"] += 1
-            work.would += len(load.chunks)
-            bar.advance(load.bytes / 1000)
-        return
-    if work.collection is None:
-        work.collection = collections.create(
-            work.store, work.name, work.settings, embedder=work.model.name, model_digest=work.model.digest, dim=work.model.dim, language=work.language
-        )
-        collections.set_codes(work.store, work.collection, VERSION)
-    if work.tenant is not None and not work.guarded:
-        tenants.enable(work.store, work.collection, work.tenant)
-        work.guarded = True
-    texts = [text for load in window for text in load.bodies]
-    total = sum(load.bytes for load in window) / 1000
-    fresh = 0.0
-
-    def on_batch(done: int) -> None:
-        nonlocal fresh
-        step = min(total * done / max(len(texts), 1), total - fresh)
-        fresh += step
-        bar.advance(step)
-
-    vectors, embedded = embed(work.store, work.model, texts, on_batch, prefix_of(work.settings, "passage"))
-    work.embedded += embedded
-    ready, at = [], 0
-    for load in window:
-        ready.append(dataclasses.replace(load, vectors=vectors[at : at + len(load.bodies)]))
-        at += len(load.bodies)
-    store = documents.store_batch if together else documents.store_documents
-    store(work.store, work.collection, ready)
-    for load in ready:
-        row = work.known.get(load.document.source)
-        work.counts["replaced" if _replaces(row) else "indexed"] += 1
-    work.changed = True
-    bar.advance(total - fresh)
-
-
-def _replaces(row: ledger.FileRow | None) -> bool:
-    return row is not None and row.content_hash is not None and row.status != "retired"
-
-
 # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _vanished(work: _Work, gone: list[str], prune: bool) -> list[str]:
+def _vanished(work: Work, gone: list[str], prune: bool) -> list[str]:
     """Marks what is there no more as missing; with `prune` it is retired."""
     assert work.collection is not None
     if prune:
@@ -391,7 +202,7 @@ def _vanished(work: _Work, gone: list[str], prune: bool) -> list[str]:
     return gone
 
 
-def _foretold(work: _Work, missing: Sequence[str], seconds: float) -> IngestReport:
+def _foretold(work: Work, missing: Sequence[str], seconds: float) -> IngestReport:
     """The report of a dry run: links are not looked for."""
     return IngestReport(
         work.name,
@@ -409,7 +220,7 @@ def _foretold(work: _Work, missing: Sequence[str], seconds: float) -> IngestRepo
     )
 
 
-def _finish(work: _Work, missing: Sequence[str], start: float) -> IngestReport:
+def _finish(work: Work, missing: Sequence[str], start: float) -> IngestReport:
     assert work.collection is not None
     collection = work.collection
     for source, root, reason, size in work.unrecorded:

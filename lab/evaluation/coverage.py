@@ -6,18 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lab.errors import UsageError
+from lab.gold.cover import covers
 from lab.records import Judgment
 from lab.store.documents import Spot
-
-
-def covers(start: int, end: int, judgment: Judgment) -> bool:
-    """A chunk `[start, end)` of the judgment's document covers it when it holds at least half of the span's characters or, for a span
-    longer than the chunk, when at least half of the chunk lies inside the span."""
-    shared = min(end, judgment.end) - max(start, judgment.start)
-    if shared <= 0:
-        return False
-    span, chunk = judgment.end - judgment.start, end - start
-    return 2 * shared >= span or (span > chunk and 2 * shared >= chunk)
 
 
 @dataclass(frozen=True, slots=True)

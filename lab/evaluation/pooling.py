@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import UsageError
-from lab.evaluation.coverage import covers
+from lab.gold.cover import covers
 from lab.gold.review import QUEUE, read, read_queue, standing
 from lab.records import GoldSet, Judgment
 from lab.store import collections, documents, runs

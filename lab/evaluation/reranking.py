@@ -15,9 +15,9 @@ from typing import Any
 from lab import __version__
 from lab.config import home
 from lab.errors import CannotJudge, UsageError
-from lab.evaluation.coverage import Target, credit, targets
+from lab.evaluation.coverage import Target, credit
 from lab.evaluation.measures import Ranking, mean, parse, score
-from lab.evaluation.run import Run, answerable, as_gold, execute
+from lab.evaluation.run import Run, answerable, as_gold, execute, targets_of
 from lab.gold.check import fit
 from lab.gold.splits import components
 from lab.models import rerankers, training
@@ -27,7 +27,6 @@ from lab.records import GoldSet, Question, SearchResult
 from lab.retrieval.context import Corpus, Lookups
 from lab.retrieval.search import Shared, open_corpus, question_vectors, rank
 from lab.settings import Settings
-from lab.store import documents
 from lab.store.connect import Store
 from lab.text import digest, text_hash
 
@@ -103,7 +102,7 @@ def train(
         say(f"{len(leaking)} questions of the split {split} stand in {test} word for word, as {leaking[0].question_id}: they are not trained on")
         asked = [q for q in asked if q.text not in kept_apart]
     held = _held_out(asked, fitted, recipe.seed)
-    wanted = _targets(corpus, fitted, asked)
+    wanted = targets_of(corpus, fitted, asked)
     pools = _pools(corpus, asked, settings, depth)
     examples = _examples(corpus, [q for q in asked if q.question_id not in held], pools, wanted, negatives, recipe.seed)
     if not examples:
@@ -150,14 +149,6 @@ def _held_out(asked: Sequence[Question], gold: GoldSet, seed: int) -> frozenset[
     if not held:
         raise CannotJudge(f"{len(asked)} questions are too few, or hang together too much, to hold some out: give a larger split.")
     return frozenset(held)
-
-
-def _targets(corpus: Corpus, gold: GoldSet, asked: Sequence[Question]) -> dict[str, list[Target]]:
-    spots = documents.spots(corpus.store, corpus.collection, sorted({j.source for j in gold.judgments}))
-    of: dict[str, list[Any]] = {}
-    for judgment in gold.judgments:
-        of.setdefault(judgment.question_id, []).append(judgment)
-    return {q.question_id: targets(of[q.question_id], spots) for q in asked}
 
 
 def _pools(corpus: Corpus, asked: Sequence[Question], settings: Settings, depth: int) -> dict[str, SearchResult]:

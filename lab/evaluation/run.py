@@ -168,11 +168,7 @@ def execute(
         raise CannotJudge(f"gold set {gold.name!r} holds no answerable question with a judgment: nothing can be scored.")
     for _, settings in members:
         _not_seen(settings, asked)
-    spots = documents.spots(corpus.store, corpus.collection, sorted({j.source for j in gold.judgments}))
-    by_question: dict[str, list[Judgment]] = {}
-    for judgment in gold.judgments:
-        by_question.setdefault(judgment.question_id, []).append(judgment)
-    wanted = {q.question_id: targets(by_question[q.question_id], spots) for q in asked}
+    wanted = targets_of(corpus, gold, asked)
     runs.record_questions(corpus.store, gold.digest, gold.questions)
     surroundings = environment.describe(corpus.store)
     working = [_begin(corpus, gold, passed, settings, surroundings, experiment_id, unjudged) for passed, settings in members]
@@ -189,6 +185,15 @@ def answerable(gold: GoldSet) -> list[Question]:
     """The questions that ranking measures can score: judged, and not marked unanswerable (those enter abstention measures only)."""
     judged = {j.question_id for j in gold.judgments}
     return [q for q in gold.questions if q.question_id in judged and q.answerable]
+
+
+def targets_of(corpus: Corpus, gold: GoldSet, asked: Sequence[Question]) -> dict[str, list[Target]]:
+    """Question → its judgments as a ranking of this collection can meet them."""
+    spots = documents.spots(corpus.store, corpus.collection, sorted({j.source for j in gold.judgments}))
+    by_question: dict[str, list[Judgment]] = {}
+    for judgment in gold.judgments:
+        by_question.setdefault(judgment.question_id, []).append(judgment)
+    return {q.question_id: targets(by_question[q.question_id], spots) for q in asked}
 
 
 def _not_seen(settings: Settings, asked: Sequence[Question]) -> None:

@@ -47,6 +47,14 @@ def check_set_name(name: str) -> str:
     return name
 
 
+def new_folder(name: str, to: Path | None, replace: bool) -> Path:
+    """Where a set of that name is to be written: in `to`, else in LAB_HOME. UsageError where one is there that is not to be replaced."""
+    target = (to or home() / "gold") / check_set_name(name)
+    if target.exists() and not replace:
+        raise UsageError(f"{target} exists: name another gold set behind --as, or say --replace.")
+    return target
+
+
 def locate(name: str | Path) -> Path:
     """The folder of a gold set, by path or by name."""
     path = Path(name)

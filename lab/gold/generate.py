@@ -14,11 +14,10 @@ from typing import Any
 
 from lab import __version__
 from lab.codes import VERSION
-from lab.config import home
 from lab.errors import CannotJudge, UsageError, unknown
 from lab.gold import asking, sift
 from lab.gold.drafts import Draft, gather, place
-from lab.gold.files import check_set_name, save_gold
+from lab.gold.files import new_folder, save_gold
 from lab.gold.generators import GENERATORS
 from lab.models.chat import Chat
 from lab.progress import Progress
@@ -91,9 +90,7 @@ def generate(
             raise unknown("kind", kind, GENERATORS)
     if questions < 1:
         raise UsageError(f"-n {questions} is too few: at least 1.")
-    target = (to or home() / "gold") / check_set_name(name)
-    if target.exists() and not replace:
-        raise UsageError(f"{target} exists: name another gold set behind --as, or say --replace.")
+    target = new_folder(name, to, replace)
     corpus = open_corpus(store, collection)
     if corpus.chunks == 0:
         raise CannotJudge(f"collection {collection!r} holds no passage: ingest something into it.")

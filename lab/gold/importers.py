@@ -6,10 +6,9 @@ import csv
 import json
 from pathlib import Path
 
-from lab.config import home
 from lab.corpus.readers import beir
 from lab.errors import UsageError, unknown
-from lab.gold.files import check_set_name, save_gold
+from lab.gold.files import new_folder, save_gold
 from lab.progress import say
 from lab.records import Judgment, Question
 
@@ -19,9 +18,7 @@ def import_beir(path: Path, name: str, split: str, to: Path | None = None, *, re
 
     A qrels score ≤ 0 is no judgment. Judged records without text cannot be returned by any search; they are left out and counted.
     """
-    target = (to or home() / "gold") / check_set_name(name)
-    if target.exists() and not replace:
-        raise UsageError(f"{target} exists: name another gold set behind --as, or say --replace.")
+    target = new_folder(name, to, replace)
     for file in ("corpus.jsonl", "queries.jsonl"):
         if not (path / file).is_file():
             raise UsageError(f"{path / file} does not exist: a BEIR folder holds corpus.jsonl, queries.jsonl and qrels/*.tsv.")

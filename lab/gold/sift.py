@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab.gold.copying import Copying, copying, stems_of
+from lab.gold.cover import covers
 from lab.gold.drafts import Draft, Material
 from lab.records import ArmList, Hit
 from lab.retrieval.context import Corpus
@@ -142,10 +143,4 @@ def _own(lists: Mapping[str, ArmList], draft: Draft) -> dict[str, int]:
 
 
 def _is_gold(hit: Hit, draft: Draft) -> bool:
-    """Whether a hit lies on a judged span by at least half of either."""
-    for j in draft.judgments:
-        if hit.source == j.source:
-            shared = min(hit.end, j.end) - max(hit.start, j.start)
-            if shared > 0 and (2 * shared >= j.end - j.start or 2 * shared >= hit.end - hit.start):
-                return True
-    return False
+    return any(hit.source == j.source and covers(hit.start, hit.end, j) for j in draft.judgments)

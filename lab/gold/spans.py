@@ -16,10 +16,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from lab.config import home
 from lab.corpus.validate import Refused, decode
 from lab.errors import CannotJudge, UsageError
-from lab.gold.files import check_set_name, save_gold
+from lab.gold.files import new_folder, save_gold
 from lab.progress import say
 from lab.records import Judgment, Question
 
@@ -38,9 +37,7 @@ def import_spans(
 
     A row without a quote is a question without an answer: unanswerable where `answerable` says so, else unjudged. Raises UsageError naming the line of what cannot be.
     """
-    target = (to or home() / "gold") / check_set_name(name)
-    if target.exists() and not replace:
-        raise UsageError(f"{target} exists: name another gold set behind --as, or say --replace.")
+    target = new_folder(name, to, replace)
     rows, columns = _rows(path)
     spoken = _questions(questions) if questions is not None else None
     sources = sorted({row[columns["source"]].strip() for _, row in rows if row[columns["source"]].strip()})

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from lab.corpus import ingest as module
+from lab.corpus import intake
 from lab.corpus.ingest import ingest
 from lab.errors import CannotJudge, UsageError
 from lab.store import collections, documents
@@ -52,7 +53,7 @@ def test_a_folder_becomes_chunks_links_and_indexes(store: Store, tmp_path: Path)
 def test_what_did_not_change_is_not_read_again(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(store, write(tmp_path, FILES))
     before = state(store)
-    monkeypatch.setattr(module.chunking, "chunk", lambda *_: pytest.fail("an unchanged file was read"))
+    monkeypatch.setattr(intake.chunking, "chunk", lambda *_: pytest.fail("an unchanged file was read"))
     assert put(store, tmp_path).files["unchanged"] == 3
     assert state(store) == before
 
@@ -140,8 +141,8 @@ def test_two_roots_may_not_claim_one_source(store: Store, tmp_path: Path) -> Non
 def test_interrupting_and_running_again_loses_nothing(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, {f"{i:02}.md": f"# Title {i}\n\nSome words {i}. See section 4.2.\n" for i in range(12)} | FILES)
     put(store, tmp_path, "whole")
-    monkeypatch.setattr(module, "_WINDOW", 3)
-    real, calls = module.embed, 0
+    monkeypatch.setattr(intake, "_WINDOW", 3)
+    real, calls = intake.embed, 0
 
     def interrupted(*arguments: object) -> object:
         nonlocal calls
@@ -150,10 +151,10 @@ def test_interrupting_and_running_again_loses_nothing(store: Store, tmp_path: Pa
             raise KeyboardInterrupt
         return real(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(module, "embed", interrupted)
+    monkeypatch.setattr(intake, "embed", interrupted)
     with pytest.raises(KeyboardInterrupt):
         put(store, tmp_path, "c")
-    monkeypatch.setattr(module, "embed", real)
+    monkeypatch.setattr(intake, "embed", real)
     report = put(store, tmp_path, "c")
     assert report.files["unchanged"] >= 6 and report.files["indexed"] == 15 - report.files["unchanged"]
     assert state(store, "c") == state(store, "whole")
