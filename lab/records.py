@@ -399,6 +399,7 @@ class GoldSet:
     judgments: tuple[Judgment, ...]
     digest: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    refused: tuple[Judgment, ...] = ()  # judged, and found not to answer: grade 0
 
     def of(self, question_id: str) -> tuple[Judgment, ...]:
         return tuple(j for j in self.judgments if j.question_id == question_id)

@@ -145,6 +145,9 @@ def copied_share(question: str, passage: str) -> float:
     return sum(item in there for item in stems) / len(stems)
 
 
+BANDS = ("copied", "natural", "paraphrased")
+
+
 def copying_band(share: float) -> str:
     """`copied` (≥ 0.6), `paraphrased` (≤ 0.2) or `natural`."""
     if share >= 0.6:

@@ -49,10 +49,21 @@ def run(
     else:
         line(f"run {done.run_id}: {done.status}, {done.questions} questions of {done.gold} on {done.collection}")
         print_table(("measure", "mean"), [(name, f"{value:.4f}") for name, value in done.scores.items()], numeric=(False, True))
+        print_groups(done)
         print_health(done.health)
         for note in done.notes:
             say(f"note: {note}")
     return 0 if done.status == "ok" else 3
+
+
+def print_groups(done: Any) -> None:
+    """Means per kind of question and per copying band, where there is more than one."""
+    from lab.report.tables import groups
+
+    table = groups(done)
+    if len(table.rows) > 1:
+        line("")
+        print_table(table.heads, table.rows, numeric=(False, False, *([True] * (len(table.heads) - 2))))
 
 
 def print_health(health: Mapping[str, Any]) -> None:
@@ -143,7 +154,10 @@ def print_experiment(done: Any, measures: Sequence[str] = ()) -> None:
     from lab.report import tables
 
     named = [str(parse(measure)) for measure in measures] or [PRIMARY]
-    for table in (tables.members(done), *(t for measure in named for t in (tables.effects(done, measure), tables.by_kind(done, measure)))):
+    for table in (
+        tables.members(done),
+        *(t for measure in named for t in (tables.effects(done, measure), tables.by_kind(done, measure), tables.by_band(done, measure))),
+    ):
         print_table(table.heads, table.rows, table.title, tables.numeric_columns(table))
         line("")
     for warning in done.warnings:

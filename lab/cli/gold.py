@@ -13,50 +13,6 @@ from lab.errors import UsageError
 from lab.progress import say
 
 
-def import_(
-    path: Path,
-    *,
-    as_: Annotated[str, Parameter(name="--as", help="name of the new gold set")],
-    format: Annotated[
-        str, Parameter(help="beir: corpus.jsonl, queries.jsonl, qrels/*.tsv; spans: a CSV or TSV with question, source and quote")
-    ] = "beir",
-    questions: Annotated[Path | None, Parameter(help="spans: a queries.jsonl, where the table holds ids in place of questions")] = None,
-    collection: Annotated[
-        str | None, Parameter(name=["--collection", "-c"], help="spans: look for the quotes in the documents of this collection")
-    ] = None,
-    split: Annotated[str, Parameter(help="which qrels file; several as train,test")] = "test",
-    to: Annotated[Path | None, Parameter(help="folder to put it in; default: LAB_HOME/gold")] = None,
-    replace: Annotated[bool, Parameter(negative=(), help="overwrite a gold set of that name")] = False,
-    json: Json = False,
-) -> int:
-    """Import a gold set from other people's files."""
-    from lab.gold.files import load_gold
-    from lab.gold.importers import import_beir
-    from lab.gold.spans import import_spans
-    from lab.store import collections, documents
-    from lab.store.connect import connect
-
-    if format == "beir":
-        target = import_beir(path, as_, split, to, replace=replace)
-    elif format == "spans" and collection is None:
-        target = import_spans(path, as_, questions=questions, to=to, replace=replace)
-    elif format == "spans" and collection is not None:
-        with connect() as store:
-            known = collections.get(store, collection)
-            target = import_spans(
-                path, as_, questions=questions, to=to, replace=replace,
-                texts=lambda sources: {source: text for source, _, text in documents.texts(store, known, sources)},
-            )  # fmt: skip
-    else:
-        raise UsageError(f"--format cannot be {format!r}: it takes beir or spans.")
-    gold = load_gold(target)
-    if json:
-        print_json({"schema_version": 1, "name": as_, "path": str(target), "questions": len(gold.questions), "judgments": len(gold.judgments)})
-    else:
-        line(f"{as_}: {len(gold.questions)} questions, {len(gold.judgments)} judgments in {target}")
-    return 0
-
-
 def generate(
     collection: str,
     *,
@@ -130,7 +86,7 @@ def check(
             if "site-packages" in path.parts:
                 raise UsageError(f"{loaded.name} is shipped with the lab: copy {path} into ./gold, and repair the copy.")
             mended, many = run_repair(loaded, result)
-            save_judgments(path, mended.judgments)
+            save_judgments(path, [*mended.judgments, *mended.refused])
             say(f"{many} moved judgments of {loaded.name} were put in their new place in {path}")
             loaded = load_gold(path)
             result = run_check(store, target, loaded, max_drift=max_drift)

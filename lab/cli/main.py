@@ -51,7 +51,8 @@ _GROUPS = {
         "Gold sets: questions and judged spans.",
         {
             "generate": ("lab.cli.gold:generate", "Make questions of a collection by rules."),
-            "import": ("lab.cli.gold:import_", "Import a gold set from other people's files."),
+            "import": ("lab.cli.exchange:import_", "Import a gold set from other people's files."),
+            "export": ("lab.cli.exchange:export", "Write a gold set in other people's formats."),
             "check": ("lab.cli.gold:check", "Does a gold set still fit a collection?"),
             "review": ("lab.cli.review:review", "Judge questions and passages in the terminal."),
             "pool": ("lab.cli.review:pool", "Queue what runs returned and nobody has judged."),

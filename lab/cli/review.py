@@ -12,8 +12,11 @@ from cyclopts import Parameter
 from lab.cli.output import line, print_json, print_table
 from lab.cli.server import Json
 from lab.errors import UsageError
+from lab.gold.review import Item, read
 from lab.progress import say
 from lab.records import GoldSet
+from lab.store.collections import Collection
+from lab.store.connect import Store
 
 
 def pool(
@@ -43,12 +46,14 @@ def review(
     collection: Annotated[str | None, Parameter(name=["--collection", "-c"], help="where the passages are read; default: the collection of the same name")] = None,
     who: Annotated[str | None, Parameter(help="who decides; default: the login name")] = None,
     apply: Annotated[bool, Parameter(negative=(), help="rewrite the gold set by the decisions, and review nothing")] = False,
+    html: Annotated[Path | None, Parameter(help="write one page to this file, for a person without Python, and review nothing")] = None,
+    take: Annotated[Path | None, Parameter(help="add the decisions of a file that was saved by such a page, and review nothing")] = None,
     agreement: Annotated[str | None, Parameter(help="two people, as in ANN,BOB: Cohen's kappa and where they differ")] = None,
     json: Json = False,
 ) -> int:  # fmt: skip
-    """Judge a gold set in the terminal: each question with its passage, then the passages that wait for it. Every decision is kept at once; the same command goes on."""
+    """Judge a gold set in the terminal or on a page: each question with its passage, then the passages that wait for it. Every decision is kept at once; the same command
+    goes on."""
     from lab.gold.files import load_gold
-    from lab.gold.review import read
 
     loaded = load_gold(gold)
     folder = Path(str(loaded.metadata["path"]))
@@ -56,6 +61,10 @@ def review(
         return _agreement(folder, agreement, json)
     if apply:
         return _apply(loaded, folder, json)
+    if take is not None:
+        return _take(loaded, folder, take, json)
+    if html is not None:
+        return _page(loaded, folder, collection or loaded.name.replace("-", "_"), html, json)
     person = who or getpass.getuser()
     made, left = _sit(loaded, folder, collection or loaded.name.replace("-", "_"), person)
     if json:
@@ -70,16 +79,14 @@ def _sit(gold: GoldSet, folder: Path, name: str, who: str) -> tuple[int, int]:
     from rich.text import Text
 
     from lab.gold.desk import KEYS, PASSAGE_KEYS, single_keys, work
-    from lab.gold.review import Item, items, read, read_queue, standing
+    from lab.gold.review import standing
     from lab.store import collections, documents
     from lab.store.connect import connect
 
     console = Console(stderr=True, highlight=False)
     with connect() as store:
         known = collections.get(store, name)
-        wanted = sorted({c.rpartition("::")[0] for q in gold.questions for c in q.metadata.get("to_review", ())})
-        spans = documents.spans(store, known, wanted)
-        everything = items(gold, read_queue(folder), spans)
+        everything = _items(store, known, gold, folder)
 
         def around(item: Item) -> str:
             return documents.text_between(store, known, item.source, max(0, item.start - 300), item.end + 300) if item.source else ""
@@ -104,14 +111,55 @@ def _sit(gold: GoldSet, folder: Path, name: str, who: str) -> tuple[int, int]:
     return made, sum(item.name not in done for item in everything)
 
 
+def _items(store: Store, known: Collection, gold: GoldSet, folder: Path) -> list[Item]:
+    from lab.gold.review import items, read_queue
+    from lab.store import documents
+
+    wanted = sorted({c.rpartition("::")[0] for q in gold.questions for c in q.metadata.get("to_review", ())})
+    return items(gold, read_queue(folder), documents.spans(store, known, wanted))
+
+
+def _page(gold: GoldSet, folder: Path, name: str, to: Path, json: bool) -> int:
+    from lab.gold.sheet import AROUND, page
+    from lab.scratch import whole_file
+    from lab.store import collections, documents
+    from lab.store.connect import connect
+
+    with connect() as store:
+        known = collections.get(store, name)
+        found = _items(store, known, gold, folder)
+
+        def around(item: Item) -> tuple[str, str]:
+            lead = documents.text_between(store, known, item.source, max(0, item.start - AROUND), item.start) if item.start else ""
+            return lead, documents.text_between(store, known, item.source, item.end, item.end + AROUND)
+
+        whole_file(to, page(gold, found, around))
+    if json:
+        print_json({"schema_version": 1, "page": str(to), "items": len(found)})
+    else:
+        line(f"{len(found)} items on {to}; what is saved there comes back by `lab gold review {gold.name} --take FILE`")
+    return 0
+
+
+def _take(gold: GoldSet, folder: Path, file: Path, json: bool) -> int:
+    from lab.gold.sheet import take
+
+    added = take(folder, gold, file)
+    if json:
+        print_json({"schema_version": 1, "added": added})
+    else:
+        line(f"{added} decisions of {file} were added; `lab gold review {gold.name} --apply` rewrites the set by them")
+    return 0
+
+
 def _apply(gold: GoldSet, folder: Path, json: bool) -> int:
     from lab.gold.files import save_gold
-    from lab.gold.review import apply, read
+    from lab.gold.review import apply
 
     outcome = apply(gold, read(folder))
     readme = (folder / "README.md").read_text(encoding="utf-8") if (folder / "README.md").is_file() else f"# {gold.name}\n"
     imported = [dataclasses.replace(q, split=q.split if gold.metadata["imported_splits"] else "") for q in outcome.gold.questions]
-    save_gold(folder, imported, outcome.gold.judgments, readme)
+    save_gold(folder, imported, outcome.gold.judgments, readme, refused=outcome.gold.refused)
     if json:
         print_json({"schema_version": 1, "counts": dict(outcome.counts), "questions": len(imported), "judgments": len(outcome.gold.judgments)})
     else:
@@ -120,7 +168,7 @@ def _apply(gold: GoldSet, folder: Path, json: bool) -> int:
 
 
 def _agreement(folder: Path, people: str, json: bool) -> int:
-    from lab.gold.review import agreement, read
+    from lab.gold.review import agreement
 
     names = [name.strip() for name in people.split(",") if name.strip()]
     if len(names) != 2:

@@ -38,6 +38,13 @@ class Credit:
     by_twin: bool
 
 
+def judged(results: Sequence[tuple[int, bytes]], known: Sequence[Target]) -> list[bool]:
+    """Of each result, whether it, or an exact twin of it, covers any of the judgments, whatever these say."""
+    keys = {key for target in known for key in target.keys}
+    classes = {cls for target in known for cls in target.classes}
+    return [key in keys or cls in classes for key, cls in results]
+
+
 def credit(results: Sequence[tuple[int, bytes]], wanted: Sequence[Target]) -> list[Credit]:
     """One entry a result, for results given as (key, exact class), best first. Raises UsageError for a key that stands twice."""
     keys = [key for key, _ in results]

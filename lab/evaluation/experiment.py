@@ -16,6 +16,7 @@ from lab.retrieval.search import check_runnable, open_corpus
 from lab.settings import Settings, clean_factors, grid, named
 from lab.store import runs as store_runs
 from lab.store.connect import Store, connect
+from lab.text import BANDS
 
 PRIMARY = "hit@5"
 
@@ -38,6 +39,12 @@ class Difference:
     wins: int
     losses: int
     ties: int
+    band: str = ""  # how much the questions copy, where they are those of one band
+
+    @property
+    def overall(self) -> bool:
+        """Over all questions, neither of one kind nor of one band."""
+        return not self.kind and not self.band
 
     @property
     def questions(self) -> int:
@@ -72,7 +79,7 @@ class Experiment:
             ],
             "differences": [
                 {
-                    "factor": d.factor, "from": d.low, "to": d.high, "measure": d.measure, "kind": d.kind, "before": d.before, "after": d.after,
+                    "factor": d.factor, "from": d.low, "to": d.high, "measure": d.measure, "kind": d.kind, "band": d.band, "before": d.before, "after": d.after,
                     "delta": d.delta, "wins": d.wins, "losses": d.losses, "ties": d.ties,
                 }
                 for d in self.differences
@@ -175,6 +182,7 @@ def load(store: Store, experiment_id: str) -> Experiment:
     entry = store_runs.experiment(store, experiment_id)
     asked = store_runs.questions(store, entry["gold_digest"])
     kinds = {q.question_id: q.kind for q in asked}
+    bands = {q.question_id: str(q.metadata["band"]) for q in asked if "band" in q.metadata}
     tables: dict[str, dict[str, dict[str, float]]] = {row.run_id: {} for row in rows}
     for run_id, question, measure, value in store_runs.scores(store, [row.run_id for row in rows]):
         tables[run_id].setdefault(question, {})[measure] = value
@@ -199,6 +207,7 @@ def load(store: Store, experiment_id: str) -> Experiment:
                 kinds,
                 row.notes,
                 health=row.health,
+                bands=bands,
             )
         )
     factors = entry["factors"]
@@ -211,7 +220,7 @@ def load(store: Store, experiment_id: str) -> Experiment:
 
 
 def differences(factors: Mapping[str, Sequence[str]], runs: Sequence[Run]) -> list[Difference]:
-    """For each factor and each of its values but the first: overall (kind "") and per kind, for every measure."""
+    """For each factor and each of its values but the first: overall, per kind and per copying band, for every measure."""
     found = []
     for factor, values in factors.items():
         for high in values[1:]:
@@ -225,9 +234,11 @@ def differences(factors: Mapping[str, Sequence[str]], runs: Sequence[Run]) -> li
                     for question in sorted(runs[0].by_question)
                     if all(measure in run.by_question[question] for both in pairs for run in both)
                 }
-                kinds = sorted({runs[0].kinds[q] for q in rows if runs[0].kinds[q]})
-                for kind in ["", *kinds]:
-                    chosen = {q: v for q, v in rows.items() if not kind or runs[0].kinds[q] == kind}
+                of_kind, of_band = runs[0].kinds, runs[0].bands
+                kinds = sorted({of_kind[q] for q in rows if of_kind[q]})
+                present = [band for band in BANDS if band in {of_band.get(q) for q in rows}]
+                for kind, band in [("", ""), *((kind, "") for kind in kinds), *(("", band) for band in present)]:
+                    chosen = {q: v for q, v in rows.items() if (not kind or of_kind[q] == kind) and (not band or of_band.get(q) == band)}
                     before, after = mean({q: v[0] for q, v in chosen.items()}), mean({q: v[1] for q, v in chosen.items()})
                     changes = [round(b - a, 12) for a, b in chosen.values()]
                     found.append(
@@ -243,6 +254,7 @@ def differences(factors: Mapping[str, Sequence[str]], runs: Sequence[Run]) -> li
                             sum(c > 0 for c in changes),
                             sum(c < 0 for c in changes),
                             sum(c == 0 for c in changes),
+                            band,
                         )
                     )
     return found

@@ -1,6 +1,7 @@
 """Measures of one ranking, named as the literature writes them: `hit@5`, `R@10`, `RR@10`, `nDCG@10`, `distinct@10`, `sources@10`, `short@10`.
 `primary_first@10`: of the questions whose answer is quoted by passages of lower authority, and of which the answer or a quotation is among the first 10, is
-the answer above all of them?
+the answer above all of them? `judged@10`: the share of the first 10 that anybody has judged, as relevant or not (coverage counts, as everywhere). `all_hit@10`: of the
+questions that need several passages (`metadata.needs: all`), are all of them among the first 10?
 
 `R`, `RR` and `nDCG` agree with ir_measures (trec_eval) on the ranking in which every result stands for the judgment it newly covers; tests hold
 them together. A question without results scores 0.
@@ -17,7 +18,7 @@ from lab.errors import unknown
 from lab.evaluation.coverage import Credit
 from lab.evaluation.primary import Quoted
 
-DEFAULT = ("hit@1", "hit@3", "hit@5", "hit@10", "R@5", "R@10", "RR@10", "nDCG@10", "distinct@10", "sources@10", "short@10")
+DEFAULT = ("hit@1", "hit@3", "hit@5", "hit@10", "R@5", "R@10", "RR@10", "nDCG@10", "distinct@10", "sources@10", "short@10", "judged@10")
 _NAMES = {
     "hit": "hit",
     "success": "hit",
@@ -30,6 +31,8 @@ _NAMES = {
     "sources": "sources",
     "short": "short",
     "primary_first": "primary_first",
+    "judged": "judged",
+    "all_hit": "all_hit",
 }
 
 
@@ -48,7 +51,7 @@ def parse(text: str) -> Measure:
     """`hit@5` → Measure("hit", 5). Raises UsageError naming the nearest measure."""
     match = re.fullmatch(r"\s*([A-Za-z_]+)@(\d+)\s*", text)
     if match is None or match[1].lower() not in _NAMES or not 1 <= int(match[2]) <= 1000:
-        raise unknown("measure", text, (*DEFAULT, "primary_first@10"))
+        raise unknown("measure", text, (*DEFAULT, "primary_first@10", "all_hit@10"))
     return Measure(_NAMES[match[1].lower()], int(match[2]))
 
 
@@ -62,6 +65,8 @@ class Ranking:
     grades: Sequence[int]
     classes: Sequence[bytes] = ()  # exact class of each result
     quoted: Quoted | None = None  # who quotes the answer, where anybody does
+    judged: Sequence[bool] = ()  # of each result, whether anybody judged it
+    needs_all: bool = False  # the question needs every passage that it was judged by
 
 
 def score(measure: Measure, ranking: Ranking) -> float | None:
@@ -79,6 +84,10 @@ def score(measure: Measure, ranking: Ranking) -> float | None:
         return float(len(set(ranking.near[: measure.k])))
     if measure.name == "primary_first":
         return _primary_first(ranking.classes[: measure.k], ranking.quoted)
+    if measure.name == "judged":
+        return sum(ranking.judged[: measure.k]) / len(ranking.judged[: measure.k]) if ranking.judged else None
+    if measure.name == "all_hit":
+        return float(sum(len(c.newly) for c in top) == len(ranking.grades)) if ranking.needs_all else None
     if measure.name == "sources":
         return float(len(set(ranking.sources[: measure.k])))
     return float(len(ranking.credits) < measure.k)

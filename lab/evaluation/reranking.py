@@ -19,7 +19,7 @@ from lab.evaluation.coverage import Target, credit
 from lab.evaluation.measures import Ranking, mean, parse, score
 from lab.evaluation.run import Run, answerable, as_gold, execute, targets_of
 from lab.gold.check import fit
-from lab.gold.splits import components
+from lab.gold.splits import components, may_learn
 from lab.models import rerankers, training
 from lab.models.training import Example, Recipe, Trained
 from lab.progress import Progress, say
@@ -85,8 +85,7 @@ def train(
     """
     training.require()
     recipe, settings = recipe or Recipe(), settings or Settings()
-    if split.startswith("test") or (test is not None and test == split):
-        raise UsageError(f"--split {split} is what the reranker is judged on: train on another one.")
+    may_learn(split, test)
     folder = place(name)
     if folder.exists():
         raise UsageError(f"{folder} exists: choose another name behind --as, or remove it.")

@@ -6,7 +6,7 @@ import datetime as dt
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,14 @@ import numpy as np
 from lab.corpus.near import near_classes
 from lab.errors import CannotJudge, LabError, ServerError, UsageError
 from lab.evaluation import environment, trec
-from lab.evaluation.coverage import Target, credit, targets
+from lab.evaluation.coverage import Target, credit, judged, targets
 from lab.evaluation.health import columns_of, examine, grades, spread
+from lab.evaluation.kept_out import without
 from lab.evaluation.measures import DEFAULT, Measure, Ranking, means, parse, score_all
 from lab.evaluation.primary import Quoted, quoted
 from lab.gold.check import Fitted, fit
 from lab.gold.files import load_gold, only
+from lab.gold.stats import bands
 from lab.models.rerankers import trained_on
 from lab.progress import Progress, say
 from lab.records import ArmList, Diagnostic, GoldSet, Hit, Judgment, Ledger, Question, SearchResult
@@ -53,6 +55,7 @@ class Run:
     notes: Sequence[str] = ()
     rankings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # question → chunk ids, best first
     health: Mapping[str, Any] = field(default_factory=dict)  # see lab.evaluation.health
+    bands: Mapping[str, str] = field(default_factory=dict)  # question → how much it copies: copied, natural, paraphrased
 
     def to_json(self) -> dict[str, Any]:
         """The object of `lab run --json`."""
@@ -169,7 +172,8 @@ def execute(
     for _, settings in members:
         _not_seen(settings, asked)
     wanted = targets_of(corpus, gold, asked)
-    runs.record_questions(corpus.store, gold.digest, gold.questions)
+    copying = bands(gold)
+    runs.record_questions(corpus.store, gold.digest, [_banded(q, copying) for q in gold.questions])
     surroundings = environment.describe(corpus.store)
     working = [_begin(corpus, gold, passed, settings, surroundings, experiment_id, unjudged) for passed, settings in members]
     vectors: list[np.ndarray | None] = [None] * len(asked)
@@ -178,7 +182,14 @@ def execute(
     _search(corpus, asked, vectors, working)
     near = _near(corpus, measures)
     quotations = quoted(corpus, wanted) if any(m.name == "primary_first" for m in measures) else {}
-    return [_finish(corpus, gold, member, asked, wanted, near, quotations, measures, fitted) for member in working]
+    judged_not = refused_of(corpus, gold, asked)
+    return [_finish(corpus, gold, member, asked, wanted, judged_not, near, quotations, measures, fitted, copying) for member in working]
+
+
+def _banded(question: Question, copying: Mapping[str, str]) -> Question:
+    """The question as it is recorded: with its band, so that every report can show bands apart."""
+    band = copying.get(question.question_id)
+    return replace(question, metadata={**question.metadata, "band": band}) if band is not None else question
 
 
 def answerable(gold: GoldSet) -> list[Question]:
@@ -189,11 +200,20 @@ def answerable(gold: GoldSet) -> list[Question]:
 
 def targets_of(corpus: Corpus, gold: GoldSet, asked: Sequence[Question]) -> dict[str, list[Target]]:
     """Question → its judgments as a ranking of this collection can meet them."""
-    spots = documents.spots(corpus.store, corpus.collection, sorted({j.source for j in gold.judgments}))
+    return _met(corpus, gold.judgments, asked)
+
+
+def refused_of(corpus: Corpus, gold: GoldSet, asked: Sequence[Question]) -> dict[str, list[Target]]:
+    """The same for the passages that were judged not to answer."""
+    return _met(corpus, gold.refused, asked) if gold.refused else {}
+
+
+def _met(corpus: Corpus, judgments: Sequence[Judgment], asked: Sequence[Question]) -> dict[str, list[Target]]:
+    spots = documents.spots(corpus.store, corpus.collection, sorted({j.source for j in judgments}))
     by_question: dict[str, list[Judgment]] = {}
-    for judgment in gold.judgments:
+    for judgment in judgments:
         by_question.setdefault(judgment.question_id, []).append(judgment)
-    return {q.question_id: targets(by_question[q.question_id], spots) for q in asked}
+    return {q.question_id: targets(by_question.get(q.question_id, ()), spots) for q in asked}
 
 
 def _not_seen(settings: Settings, asked: Sequence[Question]) -> None:
@@ -262,7 +282,8 @@ def _search(corpus: Corpus, asked: Sequence[Question], vectors: Sequence[np.ndar
                 except LabError as error:
                     found = _failed(question, member, error)
                 member.seconds += time.perf_counter() - start
-                member.rankings[question.question_id] = found
+                apart = question.metadata.get("ignore")
+                member.rankings[question.question_id] = found = without(found, frozenset(map(str, apart))) if apart else found
                 if not found.results and found.diagnostic is not None:
                     note = f"no result: {found.diagnostic.stage}"
                     member.notes[note] = member.notes.get(note, 0) + 1
@@ -312,10 +333,12 @@ def _finish(
     member: _Member,
     asked: Sequence[Question],
     wanted: Mapping[str, Sequence[Target]],
+    judged_not: Mapping[str, Sequence[Target]],
     near: Mapping[str, str],
     quotations: Mapping[str, Quoted],
     measures: Sequence[Measure],
     fitted: Fitted,
+    copying: Mapping[str, str],
 ) -> Run:
     passages: dict[int, int] = {}  # chunk key → index into the list of passages
     listed: list[runs.Passage] = []
@@ -342,6 +365,8 @@ def _finish(
             [t.judgment.grade for t in wanted[question.question_id]],
             [r.class_id for r in found.results],
             quotations.get(question.question_id),
+            judged([(r.key, r.class_id) for r in found.results], [*wanted[question.question_id], *judged_not.get(question.question_id, ())]),
+            question.metadata.get("needs") == "all",
         )
         values = score_all(measures, ranking)
         member.by_question[question.question_id] = values
@@ -369,7 +394,7 @@ def _finish(
     return Run(
         member.run_id, corpus.collection.name, gold.name, status, len(member.by_question), dict(member.passed), member.settings, scored,
         member.by_question, kinds, notes, {q: tuple(r.chunk_id for r in found.results) for q, found in member.rankings.items()},
-        health.to_json(),
+        health.to_json(), copying,
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from lab.models.chat import SEED, Chat, Malformed
 from lab.progress import say
 from lab.text import STOP_WORDS, content_stems, stem, words
 
-VERSION = "ask-1"  # of the prompts; part of the cache's key
+VERSION = "ask-2"  # of the prompts; part of the cache's key
 _RARE = 0.02  # share of the passages up to which a stem is rare
 _ASK = (
     "You write questions that a user of a document collection would ask, to test a search engine. You are given one passage. Write exactly {n} different questions that this "
@@ -43,6 +43,19 @@ _SAY = (
 _SAID = {
     "type": "object", "required": ["questions"], "additionalProperties": False, "properties": {"questions": {"type": "array", "items": {"type": "string"}}},
 }  # fmt: skip
+_BOTH = (
+    "You write questions that a user of a document collection would ask, to test a search engine. You are given two passages. Write one question whose answer needs both of them: "
+    "somebody who had only one of them could not answer it. It must make sense to somebody who does not see the passages: no 'these sections', no pronoun without its noun. Do not copy "
+    "phrases. Give for each passage the shortest stretch that is needed, copied word for word. Answer with JSON: "
+    '{"questions": [{"question": "…", "first": "stretch of the first passage", "second": "stretch of the second passage"}]}; with an empty list if no such question can be asked.'
+)
+_BOTH_ASKED = {
+    "type": "object", "required": ["questions"], "additionalProperties": False,
+    "properties": {"questions": {"type": "array", "items": {
+        "type": "object", "required": ["question", "first", "second"], "additionalProperties": False,
+        "properties": {"question": {"type": "string"}, "first": {"type": "string"}, "second": {"type": "string"}}}}},
+}  # fmt: skip
+_EVERY = 10  # passages to one pair
 
 
 @dataclass(slots=True)
@@ -67,15 +80,20 @@ class Cost:
         return self.budget > 0 and self.asked + self.answered >= self.budget
 
 
-def drafts(chat: Chat, material: Material, cost: Cost, *, per: int = 2, paraphrases: int = 1, seed: int = SEED) -> Iterator[Draft]:
-    """Drafts passage by passage, documents in turn, until the budget of tokens is spent. Whatever count of questions comes back, each keeps its own passage."""
-    for passage in _in_turn(material.passages):
+def drafts(
+    chat: Chat, material: Material, cost: Cost, *, per: int = 2, paraphrases: int = 1, multi: bool = True, seed: int = SEED
+) -> Iterator[Draft]:
+    """Drafts passage by passage, documents in turn, until the budget of tokens is spent. Whatever count of questions comes back, each keeps its own passage. With `multi`
+    every tenth passage is asked about together with another one of its document."""
+    for number, passage in enumerate(_in_turn(material.passages)):
         if cost.spent:
             say(f"the budget of {cost.budget:,} tokens is spent: the same command with a larger --budget goes on from here")
             return
         if len(words(passage.text)) < 8:
             cost.rejected["passage_too_short"] += 1
             continue
+        if multi and number % _EVERY == 0:
+            yield from _of_both(chat, material, cost, passage, seed)
         found = _cached(
             chat,
             cost,
@@ -107,6 +125,35 @@ def drafts(chat: Chat, material: Material, cost: Cost, *, per: int = 2, paraphra
                     cost.rejected["forbidden_word"] += 1
                     continue
                 yield Draft(said, "paraphrase", (judged(passage, *place),), passage, {**made, "parent_text": question})
+
+
+def _of_both(chat: Chat, material: Material, cost: Cost, first: Passage, seed: int) -> Iterator[Draft]:
+    """A question that needs this passage and the one of its document that shares most rare words with it; none where no other does."""
+    second = _partner(first, material)
+    if second is None or cost.spent:
+        return
+    text = f"Title: {first.title}\n\nFirst passage:\n{first.text}\n\nSecond passage:\n{second.text}"
+    found = _cached(chat, cost, _BOTH, text, _BOTH_ASKED, seed, lambda text: None)
+    for item in found["questions"][:1] if found is not None else ():
+        places = [(passage, locate(passage.text, str(item[part]).strip())) for passage, part in ((first, "first"), (second, "second"))]
+        if any(place is None for _, place in places):
+            cost.rejected["quote_absent"] += 1
+            continue
+        judgments = tuple(judged(passage, *place) for passage, place in places if place is not None)
+        made = {"generator": f"chat/{VERSION}", "model": chat.model, "needs": "all"}
+        yield Draft(" ".join(str(item["question"]).split()), "multi", judgments, first, made)
+
+
+def _partner(passage: Passage, material: Material) -> Passage | None:
+    rare = {stem(word) for word in forbidden(passage, material)}
+    best: tuple[int, int] | None = None
+    chosen = None
+    for other in material.passages:
+        if other.source == passage.source and other.key != passage.key and other.text != passage.text and len(words(other.text)) >= 8:
+            shared = len(rare & {stem(word) for word in words(other.text)})
+            if shared and (best is None or (-shared, other.n) < best):
+                best, chosen = (-shared, other.n), other
+    return chosen
 
 
 def forbidden(passage: Passage, material: Material) -> list[str]:

@@ -139,7 +139,7 @@ def repair(gold: GoldSet, found: GoldCheck) -> tuple[GoldSet, int]:
     """The gold set with the moved judgments at their new place, and how many these are. What was reworded, is ambiguous or gone is left for a person."""
     place = {id(b.judgment): b for b in found.broken if b.found == "moved"}
     judgments = tuple(replace(j, start=place[id(j)].start, end=place[id(j)].end) if id(j) in place else j for j in gold.judgments)
-    return replace(gold, judgments=judgments, digest=gold_digest(gold.questions, judgments)), len(place)
+    return replace(gold, judgments=judgments, digest=gold_digest(gold.questions, (*judgments, *gold.refused))), len(place)
 
 
 def circular(gold: str, questions: Sequence[Question], flags: Iterable[str]) -> list[str]:
@@ -196,7 +196,7 @@ def fit(store: Store, collection: Collection, gold: GoldSet) -> Fitted:
     if lost:
         named = _some(sorted({f"{j.question_id} in {j.source}" for j in lost}), 20)
         notes.append(f"{len(lost)} judgments of {gold.name!r} are gone from these texts and left out: {named}")
-    return Fitted(replace(adapted, digest=gold_digest(adapted.questions, adapted.judgments)), len(lost), tuple(notes))
+    return Fitted(replace(adapted, digest=gold_digest(adapted.questions, (*adapted.judgments, *adapted.refused))), len(lost), tuple(notes))
 
 
 def require(store: Store, collection: Collection, gold: GoldSet) -> GoldCheck:

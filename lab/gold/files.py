@@ -1,7 +1,7 @@
 """The files of a gold set, readable by others:
 
     questions.jsonl   one object a line: `_id`, `text`, `metadata` (`kind`, `split`, `answerable`: false, `copied`, `band`, …)
-    judgments.tsv     header `question source start end grade quote`; `\\t`, `\\n` and `\\\\` escaped in the quote
+    judgments.tsv     header `question source start end grade quote`; `\\t`, `\\n` and `\\\\` escaped in the quote; grade 0: judged, and does not answer
     README.md         who or what wrote it, what a grade means
     documents/        the texts, where we wrote them
 
@@ -79,8 +79,9 @@ def load_gold(name: str | Path, *, split: str | None = None, split_by: str = "co
     """
     path = locate(name)
     questions = _questions(path / "questions.jsonl")
-    judgments = _judgments(path / "judgments.tsv", {q.question_id for q in questions})
-    digest = gold_digest(questions, judgments)
+    rows = _judgments(path / "judgments.tsv", {q.question_id for q in questions})
+    judgments, refused = [j for j in rows if j.grade], [j for j in rows if not j.grade]
+    digest = gold_digest(questions, rows)
     imported = any(q.split for q in questions)
     share = largest_share(questions, judgments) if not imported else 0.0
     questions = assign(questions, judgments, by=split_by)
@@ -91,7 +92,7 @@ def load_gold(name: str | Path, *, split: str | None = None, split_by: str = "co
         "split_by": split_by,
         "imported_splits": imported,
     }
-    gold = GoldSet(path.name, tuple(questions), tuple(judgments), digest, metadata)
+    gold = GoldSet(path.name, tuple(questions), tuple(judgments), digest, metadata, tuple(refused))
     return only(gold, split) if split is not None else gold
 
 
@@ -108,9 +109,8 @@ def only(gold: GoldSet, split: str) -> GoldSet:
     questions = tuple(q for q in gold.questions if q.split == split)
     kept = {q.question_id for q in questions}
     label = split if by == "component" else f"{split} by {by}"
-    return replace(
-        gold, questions=questions, judgments=tuple(j for j in gold.judgments if j.question_id in kept), metadata={**gold.metadata, "split": label}
-    )
+    judgments, refused = (tuple(j for j in rows if j.question_id in kept) for rows in (gold.judgments, gold.refused))
+    return replace(gold, questions=questions, judgments=judgments, refused=refused, metadata={**gold.metadata, "split": label})
 
 
 def gold_digest(questions: Sequence[Question], judgments: Sequence[Judgment]) -> str:
@@ -123,19 +123,16 @@ def gold_digest(questions: Sequence[Question], judgments: Sequence[Judgment]) ->
     )[:16]
 
 
-def save_gold(path: Path, questions: Iterable[Question], judgments: Iterable[Judgment], readme: str) -> None:
-    """Writes a gold set; the folder appears whole or not at all."""
+def save_gold(path: Path, questions: Iterable[Question], judgments: Iterable[Judgment], readme: str, *, refused: Iterable[Judgment] = ()) -> None:
+    """Writes a gold set; the folder appears whole or not at all. `refused` were judged not to answer."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=path.parent))
     try:
         fresh.chmod(0o755)
         with (fresh / "questions.jsonl").open("w", encoding="utf-8", newline="\n") as file:
             for q in questions:
-                metadata: dict[str, Any] = {"kind": q.kind} if q.kind else {}
-                metadata |= {"split": q.split} if q.split else {}
-                metadata |= {} if q.answerable else {"answerable": False}
-                file.write(json.dumps({"_id": q.question_id, "text": q.text, "metadata": metadata | dict(q.metadata)}, ensure_ascii=False) + "\n")
-        _write_judgments(fresh / "judgments.tsv", judgments)
+                file.write(line_of(q) + "\n")
+        _write_judgments(fresh / "judgments.tsv", [*judgments, *refused])
         (fresh / "README.md").write_text(readme, encoding="utf-8")
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -150,6 +147,14 @@ def save_gold(path: Path, questions: Iterable[Question], judgments: Iterable[Jud
         shutil.rmtree(old.parent)
     else:
         fresh.rename(path)
+
+
+def line_of(question: Question) -> str:
+    """A question as a line of a `questions.jsonl`, with all that is known of it."""
+    metadata: dict[str, Any] = {"kind": question.kind} if question.kind else {}
+    metadata |= {"split": question.split} if question.split else {}
+    metadata |= {} if question.answerable else {"answerable": False}
+    return json.dumps({"_id": question.question_id, "text": question.text, "metadata": metadata | dict(question.metadata)}, ensure_ascii=False)
 
 
 def save_judgments(path: Path, judgments: Iterable[Judgment]) -> None:
@@ -172,21 +177,27 @@ def _questions(path: Path) -> list[Question]:
     for number, line in enumerate(_lines(path), 1):
         if not line.strip():
             continue
-        try:
-            record = json.loads(line)
-            question_id, text = str(record["_id"]), str(record["text"])
-            metadata: Mapping[str, Any] = record.get("metadata") or {}
-            rest = {key: value for key, value in metadata.items() if key not in {"kind", "split", "answerable"}}
-            question = Question(
-                question_id, text, str(metadata.get("kind", "")), str(metadata.get("split", "")), bool(metadata.get("answerable", True)), rest
-            )
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise UsageError(f"{path} line {number} is no question: it needs the JSON keys _id and text.") from None
-        if question_id in seen:
-            raise UsageError(f"{path} line {number} repeats the question {question_id!r}: keep one.")
-        seen.add(question_id)
+        question = question_of(line, f"{path} line {number}")
+        if question.question_id in seen:
+            raise UsageError(f"{path} line {number} repeats the question {question.question_id!r}: keep one.")
+        seen.add(question.question_id)
         questions.append(question)
     return questions
+
+
+def question_of(line: str, where: str) -> Question:
+    """A line of a `questions.jsonl` (or of a BEIR `queries.jsonl`); UsageError naming `where` for what is none. gold/schema.json describes it."""
+    try:
+        record = json.loads(line)
+        question_id, text = str(record["_id"]), str(record["text"])
+        metadata: Mapping[str, Any] = dict(record.get("metadata") or {})
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(f"{where} is no question: it needs the JSON keys _id and text.") from None
+    for key, wanted, said in (("kind", str, "a text"), ("split", str, "a text"), ("answerable", bool, "true or false")):
+        if key in metadata and not isinstance(metadata[key], wanted):
+            raise UsageError(f"{where}: metadata.{key} is {json.dumps(metadata[key])}, and must be {said}.")
+    rest = {key: value for key, value in metadata.items() if key not in {"kind", "split", "answerable"}}
+    return Question(question_id, text, metadata.get("kind", ""), metadata.get("split", ""), metadata.get("answerable", True), rest)
 
 
 def _judgments(path: Path, questions: set[str]) -> list[Judgment]:
@@ -206,8 +217,8 @@ def _judgments(path: Path, questions: set[str]) -> list[Judgment]:
             raise UsageError(f"{path} line {number} is no judgment: it needs {', '.join(HEADER)}, tab-separated.") from None
         if judgment.question_id not in questions:
             raise UsageError(f"{path} line {number} judges the question {judgment.question_id!r}, which questions.jsonl does not hold.")
-        if not 0 <= judgment.start < judgment.end or judgment.grade < 1:
-            raise UsageError(f"{path} line {number} needs 0 ≤ start < end and a grade of at least 1.")
+        if not 0 <= judgment.start < judgment.end or judgment.grade < 0:
+            raise UsageError(f"{path} line {number} needs 0 ≤ start < end and a grade of at least 0.")
         judgments.append(judgment)
     return judgments
 

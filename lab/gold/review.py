@@ -12,7 +12,7 @@ import dataclasses
 import datetime as dt
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +60,10 @@ class Decision:
 
 @dataclass(slots=True)
 class Outcome:
-    """The set that follows from the decisions, and how many of each kind led to it. `refused`: (question, source, start, end) judged not to answer."""
+    """The set that follows from the decisions, and how many of each kind led to it."""
 
     gold: GoldSet
     counts: Mapping[str, int]
-    refused: frozenset[tuple[str, str, int, int]] = field(default_factory=frozenset)
 
 
 def items(gold: GoldSet, queue: Sequence[Mapping[str, Any]], spans: Mapping[str, tuple[str, int, int, str]]) -> list[Item]:
@@ -102,21 +101,33 @@ def items(gold: GoldSet, queue: Sequence[Mapping[str, Any]], spans: Mapping[str,
 
 def read(folder: Path) -> list[Decision]:
     """The decisions in the order in which they were made; UsageError naming the line of what cannot be read."""
-    return [
-        Decision(**{name: line[name] for name in Decision.__slots__ if name in line})
-        for line in _lines(folder / FILE, {"who", "item", "action", "question", "at"})
-    ]
+    return [decision for _, decision in parse(folder / FILE)] if (folder / FILE).is_file() else []
+
+
+def parse(path: Path) -> list[tuple[int, Decision]]:
+    """(line, decision) of a file of decisions."""
+    found = []
+    for number, line in _lines(path, {"who", "item", "action", "question", "at"}):
+        known = {name: line[name] for name in Decision.__slots__ if name in line}
+        for name, value in known.items():
+            if type(value) is not (int if name in {"start", "end", "grade"} else str):
+                raise UsageError(f"{path} line {number} has {json.dumps(value)} for {name}.")
+        found.append((number, Decision(**known)))
+    return found
 
 
 def read_queue(folder: Path) -> list[dict[str, Any]]:
-    return _lines(folder / QUEUE, {"question", "source", "start", "end", "quote", "runs"})
+    path = folder / QUEUE
+    return [line for _, line in _lines(path, {"question", "source", "start", "end", "quote", "runs"})] if path.is_file() else []
 
 
-def _lines(path: Path, needed: set[str]) -> list[dict[str, Any]]:
-    if not path.is_file():
-        return []
+def _lines(path: Path, needed: set[str]) -> list[tuple[int, dict[str, Any]]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read ({error}).") from None
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
                 value = json.loads(line)
@@ -124,7 +135,7 @@ def _lines(path: Path, needed: set[str]) -> list[dict[str, Any]]:
                     raise ValueError(line)
             except ValueError:
                 raise UsageError(f"{path} line {number} cannot be read: it needs {', '.join(sorted(needed))}.") from None
-            found.append(value)
+            found.append((number, value))
     return found
 
 
@@ -135,10 +146,18 @@ def enter(folder: Path, who: str, item: Item, action: str, *, text: str = "", gr
         item.source if action == "judge" else "", item.start if action == "judge" else 0, item.end if action == "judge" else 0, grade,
         item.quote if action == "judge" else "",
     )  # fmt: skip
-    with (folder / FILE).open("a", encoding="utf-8", newline="\n") as file:
-        file.write(json.dumps({name: getattr(decision, name) for name in Decision.__slots__}, ensure_ascii=False) + "\n")
-        file.flush()
+    append(folder, [decision], again=True)
     return decision
+
+
+def append(folder: Path, decisions: Sequence[Decision], *, again: bool = False) -> int:
+    """Adds decisions to the file; returns how many. One that stands there already is left out, unless `again`."""
+    known = set() if again else set(read(folder))
+    fresh = [decision for decision in decisions if decision not in known]
+    with (folder / FILE).open("a", encoding="utf-8", newline="\n") as file:
+        file.writelines(json.dumps({name: getattr(d, name) for name in Decision.__slots__}, ensure_ascii=False) + "\n" for d in fresh)
+        file.flush()
+    return len(fresh)
 
 
 def standing(decisions: Iterable[Decision], who: str | None = None) -> dict[tuple[str, str], Decision]:
@@ -186,19 +205,24 @@ def apply(gold: GoldSet, decisions: Sequence[Decision]) -> Outcome:
             dataclasses.replace(q, text=said.text if said is not None and said.action == "edit" and said.text else q.text, metadata=metadata)
         )
     judgments = [j for j in gold.judgments if j.question_id not in gone]
-    refused: set[tuple[str, str, int, int]] = set()
+    refused = [j for j in gold.refused if j.question_id not in gone]
     for name, d in last.items():
         if not name.startswith("p:") or d.action != "judge" or d.question in gone:
             continue
         place = (d.question, d.source, d.start, d.end)
-        if d.grade < 1:
-            refused.add(place)
-            counts["judged_not"] += 1
-        elif not any((j.question_id, j.source, j.start, j.end) == place for j in judgments):
-            judgments.append(Judgment(d.question, d.source, d.start, d.end, d.grade, d.quote))
-            counts["judged_relevant"] += 1
-    made = dataclasses.replace(gold, questions=tuple(questions), judgments=tuple(judgments), digest=gold_digest(questions, judgments))
-    return Outcome(made, counts, frozenset(refused))
+        if any(_place(j) == place for j in (judgments if d.grade else refused)):
+            continue
+        entered = Judgment(d.question, d.source, d.start, d.end, d.grade, d.quote)
+        judgments, refused = ([j for j in rows if _place(j) != place] for rows in (judgments, refused))
+        (judgments if d.grade else refused).append(entered)
+        counts["judged_relevant" if d.grade else "judged_not"] += 1
+    digest = gold_digest(questions, (*judgments, *refused))
+    made = dataclasses.replace(gold, questions=tuple(questions), judgments=tuple(judgments), refused=tuple(refused), digest=digest)
+    return Outcome(made, counts)
+
+
+def _place(j: Judgment) -> tuple[str, str, int, int]:
+    return j.question_id, j.source, j.start, j.end
 
 
 def agreement(decisions: Sequence[Decision], first: str, second: str) -> tuple[float | None, int, list[tuple[str, str, str]]]:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lab.errors import unknown
+from lab.errors import UsageError, unknown
 from lab.groups import Groups
 from lab.records import Judgment, Question
 
@@ -46,6 +46,13 @@ def assign(questions: Sequence[Question], judgments: Sequence[Judgment], *, by: 
         sizes[chosen][kind] += len(group)
         split_of.update(dict.fromkeys(group, chosen))
     return [replace(question, split=split_of[question.question_id]) for question in questions]
+
+
+def may_learn(split: str, judged_on: str | None = None) -> str:
+    """The split, where something may be trained or tuned on it: `train`, `dev` or another, but never `test`, nor what it is judged on (UsageError)."""
+    if split.startswith("test") or (judged_on is not None and judged_on == split):
+        raise UsageError(f"--split {split} is what it is judged on at the end: learn from another one, as train or dev.")
+    return split
 
 
 def largest_share(questions: Sequence[Question], judgments: Sequence[Judgment]) -> float:

@@ -39,19 +39,19 @@ def write(experiment: Experiment, folder: Path) -> list[Figure]:
 
 
 def plot_differences(experiment: Experiment, measure: str = PRIMARY, axes: Any = None) -> tuple[Any, str, str]:
-    """Points of difference by factor, overall and per kind of question; returns (axes, title, alt text)."""
+    """Points of difference by factor: overall, per kind of question, and (in brackets) by how much it copies; returns (axes, title, alt text)."""
     rows = [d for d in experiment.differences if d.measure == measure]
     axes = axes if axes is not None else _axes(7.2, 1.2 + 0.3 * len(rows))
     title = f"What each factor did to {measure}"
     labels, tops = [], []
     for at, d in enumerate(rows):
         change = f"{d.factor} {d.low} → {d.high}"
-        labels.append(f"{change}   all" if not d.kind else d.kind)
-        if not d.kind and at:
+        labels.append(f"{change}   all" if d.overall else d.kind or f"({d.band})")
+        if d.overall and at:
             tops.append(at - 0.5)
         axes.plot([0, 100 * d.delta], [at, at], color=_GREY, linewidth=1, zorder=1)
         axes.scatter(
-            [100 * d.delta], [at], color=_BLUE if not d.kind else _ORANGE, marker="o" if not d.kind else "D", s=46 if not d.kind else 26, zorder=2
+            [100 * d.delta], [at], color=_BLUE if d.overall else _ORANGE, marker="o" if d.overall else "D", s=46 if d.overall else 26, zorder=2
         )
         axes.annotate(
             f"{points(d.delta)}  ({d.wins} won, {d.losses} lost of {d.questions})", (1.01, at), xycoords=("axes fraction", "data"), va="center",
@@ -67,7 +67,7 @@ def plot_differences(experiment: Experiment, measure: str = PRIMARY, axes: Any =
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    said = "; ".join(f"{d.factor} {d.low} to {d.high}: {points(d.delta)} points" for d in rows if not d.kind)
+    said = "; ".join(f"{d.factor} {d.low} to {d.high}: {points(d.delta)} points" for d in rows if d.overall)
     return axes, title, f"Dot plot of differences in {measure}. {said}."
 
 

@@ -33,11 +33,11 @@ def write_report(experiment: Experiment | str, *, store: Store | None = None, to
     try:
         folder.mkdir(parents=True, exist_ok=True)
         drawn = figures.write(loaded, folder)
-        shown = [tables.effects(loaded), tables.by_kind(loaded), tables.members(loaded)]
+        shown = [tables.effects(loaded), tables.by_kind(loaded), tables.by_band(loaded), tables.members(loaded)]
         facts = _facts(store, loaded)
         title = f"Ablation of {', '.join(loaded.factors)} on {loaded.collection}"
         lead = f"{len(loaded.runs)} runs over {loaded.runs[0].questions} questions of the gold set {loaded.gold}. " + " ".join(
-            _sentence(d) for d in loaded.differences if d.measure == "hit@5" and not d.kind
+            _sentence(d) for d in loaded.differences if d.measure == "hit@5" and d.overall
         )
         common = {"title": title, "lead": lead, "reading": _READING, "facts": facts}
         _write(folder / "report.md", "report.md.j2", common | {

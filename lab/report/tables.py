@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lab.evaluation.experiment import PRIMARY, Difference, Experiment
-from lab.evaluation.measures import DEFAULT
+from lab.evaluation.measures import DEFAULT, means
+from lab.evaluation.run import Run
+from lab.text import BANDS
 
 SHOWN = ("hit@1", "hit@5", "hit@10", "R@5", "RR@10", "nDCG@10", "distinct@10", "sources@10", "short@10", "primary_first@10")
 
@@ -31,23 +33,48 @@ def members(experiment: Experiment) -> Table:
     return Table(f"Runs ({experiment.runs[0].questions} questions)", (*experiment.factors, *measures, "run"), tuple(rows))
 
 
+GROUPED = ("hit@1", "hit@5", "hit@10", "R@5", "RR@10", "nDCG@10")
+
+
+def groups(run: Run) -> Table:
+    """One row a kind of question and one a copying band: questions, and the mean of each measure over them."""
+    measures = [m for m in GROUPED if m in run.scores] or list(run.scores)
+    rows = []
+    for name, of in (("kind", run.kinds), ("copying", run.bands)):
+        known = {of.get(q, "") for q in run.by_question} - {""}
+        for value in [band for band in BANDS if band in known] if name == "copying" else sorted(known):
+            chosen = {q: values for q, values in run.by_question.items() if of.get(q) == value}
+            scored = means(chosen, measures)
+            rows.append((name, value, str(len(chosen)), *(_value(m, scored[m]) if m in scored else "–" for m in measures)))
+    return Table("By kind and by how much the question copies", ("by", "value", "questions", *measures), tuple(rows))
+
+
 def effects(experiment: Experiment, measure: str = PRIMARY) -> Table:
     """One row a factor and value: the mean at both values over all settings of the other factors, the difference in points, and how many questions
     won, lost and tied."""
-    rows = [_row(experiment, d) for d in experiment.differences if d.measure == measure and not d.kind]
+    rows = [_row(experiment, d) for d in experiment.differences if d.measure == measure and d.overall]
     return Table(f"Differences in {measure}", ("factor", "from", "to", "before", "after", "points", "wins", "losses", "ties", ""), tuple(rows))
 
 
 def by_kind(experiment: Experiment, measure: str = PRIMARY) -> Table:
     """The same differences per kind of question."""
+    return _apart(experiment, measure, "kind", "by kind of question")
+
+
+def by_band(experiment: Experiment, measure: str = PRIMARY) -> Table:
+    """The same differences by how much the questions copy from the passages that answer them."""
+    return _apart(experiment, measure, "band", "by how much the question copies")
+
+
+def _apart(experiment: Experiment, measure: str, by: str, title: str) -> Table:
     rows = []
     for d in experiment.differences:
-        if d.measure == measure and d.kind:
+        if d.measure == measure and getattr(d, by):
             rows.append(
                 (
                     d.factor,
                     f"{d.low} → {d.high}",
-                    d.kind,
+                    getattr(d, by),
                     str(d.questions),
                     f"{d.before:.3f}",
                     f"{d.after:.3f}",
@@ -57,8 +84,8 @@ def by_kind(experiment: Experiment, measure: str = PRIMARY) -> Table:
                 )
             )
     return Table(
-        f"Differences in {measure} by kind of question",
-        ("factor", "change", "kind", "questions", "before", "after", "points", "wins", "losses"),
+        f"Differences in {measure} {title}",
+        ("factor", "change", by, "questions", "before", "after", "points", "wins", "losses"),
         tuple(rows),
     )
 
@@ -101,7 +128,7 @@ def _is_number(cell: str) -> bool:
 def what_next(experiment: Experiment) -> str:
     """One line that says what to try next, from what the differences show. No verdict: that takes statistics."""
     primary = [d for d in experiment.differences if d.measure == PRIMARY]
-    overall: Sequence[Difference] = [d for d in primary if not d.kind]
+    overall: Sequence[Difference] = [d for d in primary if d.overall]
     if not overall:
         return f'look at one question: lab search {experiment.collection} "…" --explain'
     largest = max(overall, key=lambda d: (abs(d.delta), d.factor))

@@ -75,7 +75,10 @@ def record_questions(store: Store, gold_digest: str, questions: Sequence[Questio
         with cursor.copy("copy asked from stdin") as copy:
             for q in questions:
                 copy.write_row((gold_digest, q.question_id, q.text, q.kind, q.split, q.answerable, Jsonb(dict(q.metadata))))
-        cursor.execute("insert into lab.questions select * from asked order by question_id on conflict do nothing")
+        cursor.execute(
+            "insert into lab.questions select * from asked order by question_id on conflict (gold_digest, question_id) "
+            "do update set metadata = questions.metadata || excluded.metadata where not questions.metadata ? 'band' and excluded.metadata ? 'band'"
+        )
 
 
 def questions(store: Store, gold_digest: str) -> list[Question]:
@@ -256,14 +259,14 @@ def scores(store: Store, run_ids: Sequence[str]) -> list[tuple[str, str, str, fl
     return [(str(a), str(b), str(c), float(d)) for a, b, c, d in rows]
 
 
-def returned(store: Store, run_ids: Sequence[str], depth: int) -> list[tuple[str, str, str, int, int]]:
-    """(run, question, source, start, end) of the first `depth` results, in a total order."""
+def returned(store: Store, run_ids: Sequence[str], depth: int) -> list[tuple[str, str, str, int, int, bytes]]:
+    """(run, question, source, start, end, exact class) of the first `depth` results, in a total order."""
     rows = store.rows(
-        'select r.run_id, r.question_id, p.source, p.start, p."end" from lab.results r join lab.passages p using (passage_id) '
+        'select r.run_id, r.question_id, p.source, p.start, p."end", p.class_id from lab.results r join lab.passages p using (passage_id) '
         "where r.run_id = any(%(ids)s) and r.rank <= %(depth)s order by r.question_id, r.run_id, r.rank",
         {"ids": list(run_ids), "depth": depth},
     )
-    return [(str(run), str(question), str(source), int(start), int(end)) for run, question, source, start, end in rows]
+    return [(str(run), str(question), str(source), int(start), int(end), bytes(cls)) for run, question, source, start, end, cls in rows]
 
 
 def rankings(store: Store, run_ids: Sequence[str]) -> dict[str, dict[str, list[int]]]:

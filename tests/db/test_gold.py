@@ -14,8 +14,8 @@ from lab.corpus.ingest import ingest
 from lab.errors import CannotJudge
 from lab.gold.check import check
 from lab.gold.files import load_gold, save_gold
+from lab.gold.formats import spans
 from lab.gold.generate import generate
-from lab.gold.spans import import_spans
 from lab.records import Judgment, Question
 from lab.store import collections, documents
 from lab.store.connect import Store
@@ -220,7 +220,7 @@ def test_a_table_written_by_hand(store: Store, lab: Lab, tmp_path: Path) -> None
 def test_human_spans_stay_intact_under_every_chunker(store: Store, shared_data: Callable[[str], Path], tmp_path: Path) -> None:
     """XQuAD's articles: 1,190 answers; with one sentence in twenty edited, exactly the judgments in these change class."""
     folder = shared_data("xquad")
-    gold = load_gold(import_spans(folder / "articles_gold_spans.tsv", "x", questions=folder / "beir" / "queries.jsonl", to=tmp_path))
+    gold = load_gold(spans.read(folder / "articles_gold_spans.tsv", "x", questions=folder / "beir" / "queries.jsonl", to=tmp_path))
     for chunker in ("heading", "sentence-window"):
         ingest(folder / "articles", chunker.replace("-", "_"), store=store, embedder="none", chunker=chunker, twins="exact")
         found = check(store, collections.get(store, chunker.replace("-", "_")), gold)
@@ -244,7 +244,7 @@ def test_human_spans_stay_intact_under_every_chunker(store: Store, shared_data: 
 def test_human_evidence_of_scifact_is_intact(store: Store, shared_data: Callable[[str], Path], tmp_path: Path) -> None:
     folder = shared_data("scifact")
     ingest(folder / "corpus.jsonl", "s", store=store, format="beir", embedder="none", twins="exact")
-    path = import_spans(folder / "gold_evidence_sentences.tsv", "s", questions=folder / "queries.jsonl", texts=texts_of(store, "s"), to=tmp_path)  # type: ignore[arg-type]
+    path = spans.read(folder / "gold_evidence_sentences.tsv", "s", questions=folder / "queries.jsonl", texts=texts_of(store, "s"), to=tmp_path)  # type: ignore[arg-type]
     found = check(store, collections.get(store, "s"), load_gold(path))
     assert (found.counts["intact"], found.outcome) == (1391, "ok")
 

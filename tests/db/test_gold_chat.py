@@ -137,6 +137,34 @@ def test_a_preamble_is_no_question_and_prose_is_malformed(rules: Callable[[Any],
     assert not (tmp_path / "g").exists()
 
 
+def test_a_question_that_needs_two_passages(rules: Callable[[Any], Fake], store: Store, lab: Lab, tmp_path: Path) -> None:
+    """Two rules of one document share a rare word (brine); a quote that does not stand in the second refuses the question. all_hit asks for both passages."""
+    second = "A brine tank that leaks is emptied before the shift ends, and the shift lead signs for it."
+    ingest(write(tmp_path / "two", {"t.md": f"# T\n\n## One\n\n{RULES[0]}\n\n## Two\n\n{second}\n"}), "two", store=store, embedder="none")
+    right = True
+
+    def answer(path: str, body: Any) -> tuple[int, Any]:
+        user = body["messages"][1]["content"]
+        if "Second passage" not in user:
+            return said({"questions": []})
+        quotes = ["lifted by hand once", "emptied before the shift ends"]
+        a, b = quotes if user.index(RULES[0]) < user.index(second) else quotes[::-1]
+        return said({"questions": [{"question": "Which two duties does a brine tank bring?", "first": a, "second": b if right else "never said"}]})
+
+    rules(answer)
+    lab("gold", "generate", "two", "--as", "g", "--chat", "--to", str(tmp_path), store=store)
+    gold = load_gold(tmp_path / "g")
+    assert [(q.kind, q.metadata["needs"]) for q in gold.questions] == [("multi", "all")]
+    assert sorted(j.quote for j in gold.judgments) == ["emptied before the shift ends", "lifted by hand once"]
+    for k, value in (("1", 0.0), ("2", 1.0)):
+        asked = ("run", "two", "--gold", str(tmp_path / "g"), "--dense", "none", "--measure", f"all_hit@{k}", "--measure", "hit@1", "--json")
+        assert lab(*asked, store=store).json["scores"] == {f"all_hit@{k}": value, "hit@1": 1.0}
+    shutil.rmtree(tmp_path / "home" / "gold-cache")
+    right = False
+    refused = lab("gold", "generate", "two", "--as", "h", "--chat", "--to", str(tmp_path), store=store)
+    assert refused.code == 3 and "1 quote_absent" in refused.err
+
+
 def test_what_is_missing_is_one_sentence(store: Store, lab: Lab, tmp_path: Path) -> None:
     ingest(write(tmp_path / "d", {"a.md": f"# A\n\n{RULES[0]}"}), "c", store=store, embedder="none")
     answer = lab("gold", "generate", "c", "--as", "g", "--chat", store=store)

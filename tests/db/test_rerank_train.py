@@ -106,7 +106,7 @@ def test_an_interrupted_training_goes_on_and_ends_the_same(store: Store, made: P
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--as", "x", "--split", "test"), "what the reranker is judged on"), (("--as", "../x"), "cannot name a reranker"), (("--as", "x", "--layers", "0"), "at least 1"),
+        (("--as", "x", "--split", "test"), "what it is judged on"), (("--as", "../x"), "cannot name a reranker"), (("--as", "x", "--layers", "0"), "at least 1"),
         (("--as", "x", "--layers", "9"), "more than the 6 that minilm has"), (("--as", "x", "--base", "no-such-folder"), "--base cannot be"), (("--as", "x", "--split", "trian"), "did you mean 'train'"),
     ],
 )  # fmt: skip

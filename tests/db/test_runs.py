@@ -164,9 +164,10 @@ def test_an_ablation_records_every_combination_and_pairs_by_question(handbook: S
     ]  # fmt: skip
     assert len({r.run_id for r in done.runs}) == 4 and done.inert == []
     for d in done.differences:
-        chosen = [q for q in done.runs[0].by_question if not d.kind or done.runs[0].kinds[q] == d.kind]
+        of = done.runs[0]
+        chosen = [q for q in of.by_question if (not d.kind or of.kinds[q] == d.kind) and (not d.band or of.bands[q] == d.band)]
         assert d.questions == len(chosen)
-        if d.factor == "defines" and d.measure == "hit@5" and not d.kind:
+        if d.factor == "defines" and d.measure == "hit@5" and d.overall:
             on = [r for r in done.runs if r.passed["defines"] == "question"]
             off = [r for r in done.runs if r.passed["defines"] == "off"]
             assert d.after == pytest.approx(sum(r.scores["hit@5"] for r in on) / 2)

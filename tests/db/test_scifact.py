@@ -9,7 +9,7 @@ import pytest
 
 from lab.corpus.ingest import ingest
 from lab.evaluation.run import run
-from lab.gold.importers import import_beir
+from lab.gold.formats import beir
 from lab.store import collections, runs
 from lab.store.connect import Store, connect
 from tests.conftest import WithoutExtension
@@ -19,7 +19,7 @@ def test_bm25_on_scifact(store: Store, shared_data: Callable[[str], Path], tmp_p
     folder = shared_data("scifact")
     report = ingest(folder / "corpus.jsonl", "scifact", store=store, format="beir", chunker="whole", embedder="none")
     assert report.chunks == 5183
-    gold = import_beir(folder, "scifact-test", "test", tmp_path)
+    gold = beir.read(folder, "scifact-test", "test", tmp_path)
     done = run("scifact", str(gold), store=store, dense="none", lexical="bm25")
     assert done.questions == 300
     assert done.scores["nDCG@10"] >= 0.66
@@ -39,7 +39,7 @@ def test_bm25_on_scifact(store: Store, shared_data: Callable[[str], Path], tmp_p
 @pytest.mark.slow
 def test_hybrid_on_scifact(shared_data: Callable[[str], Path], tmp_path: Path) -> None:
     folder = shared_data("scifact")
-    gold = import_beir(folder, "scifact-test", "test", tmp_path)
+    gold = beir.read(folder, "scifact-test", "test", tmp_path)
     with connect() as store:  # LAB_HOME's own database, so that the vectors stay
         ingest(folder / "corpus.jsonl", "scifact_minilm", store=store, format="beir", chunker="whole")
         dense = run("scifact_minilm", str(gold), store=store, lexical="none")

@@ -12,7 +12,7 @@ from lab.errors import UsageError
 from lab.gold.check import classify, relocate
 from lab.gold.documents import made_for, python_topics, topics_digest
 from lab.gold.files import kinds, load_gold, save_gold
-from lab.gold.importers import import_beir
+from lab.gold.formats import beir
 from lab.gold.splits import assign, components, largest_share
 from lab.records import GoldSet, Judgment, Question
 from lab.resources import folder
@@ -191,7 +191,7 @@ def test_every_span_of_python_reference_holds_its_quote() -> None:
 @pytest.mark.parametrize("name", ["../escaped", "", ".hidden", "a/b"])
 def test_an_imported_set_stays_in_its_folder(name: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot name a gold set"):
-        import_beir(tmp_path, name, "test", tmp_path / "gold")
+        beir.read(tmp_path, name, "test", tmp_path / "gold")
 
 
 def test_importing_names_the_bad_line_and_does_not_overwrite(tmp_path: Path) -> None:
@@ -199,16 +199,16 @@ def test_importing_names_the_bad_line_and_does_not_overwrite(tmp_path: Path) -> 
     (tmp_path / "corpus.jsonl").write_text('{"_id": "d", "title": "T", "text": "Body."}\n{"_id": "e", "text": ""}\n')
     (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "What?"}\n')
     (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\td\t2\nq\te\t1\nq\tx\t0\n")
-    gold = load_gold(import_beir(tmp_path, "g", "test", tmp_path / "gold"))
+    gold = load_gold(beir.read(tmp_path, "g", "test", tmp_path / "gold"))
     assert [(j.source, j.start, j.end, j.grade, j.quote) for j in gold.judgments] == [("d", 0, 5, 2, "Body.")]
     assert [q.split for q in gold.questions] == ["test"]
     with pytest.raises(UsageError, match="--replace"):
-        import_beir(tmp_path, "g", "test", tmp_path / "gold")
+        beir.read(tmp_path, "g", "test", tmp_path / "gold")
     (tmp_path / "queries.jsonl").write_text("{oops\n")
     with pytest.raises(UsageError, match="line 1"):
-        import_beir(tmp_path, "g", "test", tmp_path / "gold", replace=True)
+        beir.read(tmp_path, "g", "test", tmp_path / "gold", replace=True)
     with pytest.raises(UsageError, match="unknown split"):
-        import_beir(tmp_path, "h", "train", tmp_path / "gold")
+        beir.read(tmp_path, "h", "train", tmp_path / "gold")
 
 
 def test_a_reworded_quote_is_found_where_it_stands_now() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from lab.errors import UsageError
-from lab.evaluation.coverage import Target, covers, credit, targets
+from lab.evaluation.coverage import Target, covers, credit, judged, targets
+from lab.evaluation.kept_out import without
 from lab.evaluation.measures import DEFAULT, Measure, Ranking, mean, parse, score
-from lab.records import Judgment
+from lab.records import Hit, Judgment, Ledger, Result, SearchResult
 from lab.store.documents import Spot
 
 
@@ -152,3 +155,35 @@ def test_a_twin_beside_the_passage_is_credited_once() -> None:
 def test_a_document_named_like_the_question_is_not_dropped() -> None:
     wanted = targets([Judgment("12", "12", 0, 5, 1, "x" * 5)], {"12": [Spot(1, "12", 1, 0, 5, (), b"1")]})
     assert credit([(1, b"1")], wanted)[0].newly == (0,)
+
+
+def test_judged_counts_what_anybody_judged_relevant_or_not() -> None:
+    """Of a, b, c, d: a answers, c was judged not to, and a twin of c stands fourth."""
+    known = [Target(judgment("a"), frozenset({b"a"}), frozenset({key("a")})), Target(judgment("c", 0), frozenset({b"c"}), frozenset({key("c")}))]
+    told = judged([(key("a"), b"a"), (key("b"), b"b"), (key("c"), b"c"), (key("d"), b"c")], known)
+    assert told == [True, False, True, True]
+    base = ranking({"a": 1}, ["a", "b", "c", "d"])
+    r = dataclasses.replace(base, judged=told)
+    assert [score(parse(f"judged@{k}"), r) for k in (1, 2, 4, 10)] == [1.0, 0.5, 0.75, 0.75]
+    assert score(parse("judged@5"), ranking({"a": 1}, [])) is None, "nothing was returned, so nothing can be judged"
+
+
+def test_all_hit_asks_for_every_passage_of_a_question_that_needs_all() -> None:
+    both = dataclasses.replace(ranking({"a": 1, "b": 1}, ["a", "x", "b"]), needs_all=True)
+    assert [score(parse(f"all_hit@{k}"), both) for k in (1, 2, 3)] == [0.0, 0.0, 1.0]
+    assert score(parse("all_hit@3"), ranking({"a": 1, "b": 1}, ["a", "x", "b"])) is None
+
+
+def test_what_is_neither_relevant_nor_irrelevant_is_as_if_not_returned() -> None:
+    """The lists of two arms and the order of the result, each with the paper s that the question was written from: what stood below moves up by one."""
+    hits = tuple(Hit(i, source, 1, 0, 9, source.encode(), 0, 0.0) for i, source in enumerate("asbc"))
+    ranks = np.array([[2, 0, 2], [1, 2, 1], [3, 1, 0], [0, 3, 3]], dtype=np.int32)
+    results = tuple(
+        Result(rank, hits[i].chunk_id, hits[i].source, 0, 9, "", "", 1.0, None, 0, hits[i].class_id, i) for rank, i in ((1, 1), (2, 0), (3, 3))
+    )
+    found = SearchResult("q", results, None, Ledger(("dense", "lexical", "cut"), hits, ranks))
+    kept = without(found, {"s"})
+    assert [(r.rank, r.source) for r in kept.results] == [(1, "a"), (2, "c")]
+    assert [h.source for h in kept.ledger.hits] == ["a", "b", "c"]
+    assert kept.ledger.ranks.tolist() == [[1, 0, 1], [2, 1, 0], [0, 2, 2]]
+    assert without(found, {"z"}) is found and found.ledger.ranks[0, 0] == 2

@@ -71,7 +71,7 @@ def test_the_set_follows_from_the_decisions(gold: GoldSet) -> None:
     assert by_id["q1"].metadata["reviewed_by"] == "ann" and not {"incomplete", "to_review"} & set(by_id["q1"].metadata)
     added = set(outcome.gold.judgments) - set(gold.judgments)
     assert added == {Judgment("q1", "b.md", 0, 9, 2, "Other one"), Judgment("q2", "d.md", 3, 7, 1, "Else")}
-    assert outcome.refused == {("q1", "c.md", 0, 9)}
+    assert outcome.gold.refused == (Judgment("q1", "c.md", 0, 9, 0, "Third one"),)
     again = apply(outcome.gold, read(Path(str(gold.metadata["path"]))))
     assert (again.gold.digest, again.gold.judgments) == (outcome.gold.digest, outcome.gold.judgments), "applied twice it is the same"
 

@@ -1,11 +1,12 @@
 """Gold sets from a table of spans, CSV or TSV: what a person writes by hand, and what most annotated sets can be turned into.
 
-question   the question's text, or its id where --questions names a queries.jsonl       also: query-id, query, id
+question   the question's text, or its id where --questions names a queries.jsonl       also: query-id, query
+id         its name; where it is absent, questions are named q001, q002 …               also: qid
 source     the document                                                                also: corpus-id, file, document
 quote      what answers, word for word                                                 also: text, answer, span
 start, end offsets of the quote, code points; where they are absent, or stand for another text, the quote is looked for in the collection
-grade      1 where absent                                                              also: score
-kind, split, answerable
+grade      1 where absent; 0: judged, and does not answer                              also: score
+kind, split, answerable; metadata (a JSON object)
 """
 
 from __future__ import annotations
@@ -13,33 +14,33 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from lab.corpus.validate import Refused, decode
 from lab.errors import CannotJudge, UsageError
 from lab.gold.files import new_folder, save_gold
+from lab.gold.formats.shared import Texts, json_questions, read_text
 from lab.progress import say
-from lab.records import Judgment, Question
+from lab.records import GoldSet, Judgment, Question
+from lab.scratch import whole_file
 
 _NAMES = {
-    "question": ("question", "query-id", "query_id", "query", "qid", "id"), "source": ("source", "corpus-id", "corpus_id", "file", "document", "doc"),
+    "question": ("question", "query-id", "query_id", "query", "qid", "id"), "id": ("id", "qid", "query-id", "query_id"), "source": ("source", "corpus-id", "corpus_id", "file", "document", "doc"),
     "quote": ("quote", "text", "answer", "span"), "start": ("start",), "end": ("end",), "grade": ("grade", "score"), "kind": ("kind",), "split": ("split",),
-    "answerable": ("answerable",),
+    "answerable": ("answerable",), "metadata": ("metadata",),
 }  # fmt: skip
-Texts = Callable[[Sequence[str]], Mapping[str, str]]  # source → stored text, of those that the collection has
+_HEAD = ("id", "question", "kind", "split", "answerable", "source", "start", "end", "grade", "quote", "metadata")
 
 
-def import_spans(
-    path: Path, name: str, *, questions: Path | None = None, texts: Texts | None = None, to: Path | None = None, replace: bool = False
-) -> Path:
+def read(path: Path, name: str, *, questions: Path | None = None, texts: Texts | None = None, to: Path | None = None, replace: bool = False) -> Path:
     """Writes the gold set and returns its folder. `texts` looks documents up, where offsets are to be found or checked.
 
     A row without a quote is a question without an answer: unanswerable where `answerable` says so, else unjudged. Raises UsageError naming the line of what cannot be.
     """
     target = new_folder(name, to, replace)
     rows, columns = _rows(path)
-    spoken = _questions(questions) if questions is not None else None
+    spoken = {q.question_id: q for q in json_questions(questions)} if questions is not None else None
     sources = sorted({row[columns["source"]].strip() for _, row in rows if row[columns["source"]].strip()})
     known = texts(sources) if texts is not None else {}
     absent = [source for source in sources if texts is not None and source not in known]
@@ -48,6 +49,7 @@ def import_spans(
     asked: dict[str, Question] = {}
     ids: dict[str, str] = {}  # text of a question → its id, where the table holds texts
     judgments: list[Judgment] = []
+    refused: list[Judgment] = []
     moved = 0
     for line, row in rows:
 
@@ -60,24 +62,29 @@ def import_spans(
         if spoken is not None:
             if word not in spoken:
                 raise UsageError(f"{path} line {line}: {questions} holds no question {word!r}.")
-            question_id, text = word, spoken[word]
+            question_id, text, before = word, spoken[word].text, spoken[word]
         else:
-            question_id, text = ids.setdefault(word, f"q{len(ids) + 1:03}"), word
-        answerable = cell("answerable").lower() not in {"false", "no", "0"}
-        asked.setdefault(question_id, Question(question_id, text, cell("kind"), cell("split"), answerable))
-        quote = row[columns["quote"]].strip("\r\n")
+            question_id, text, before = cell("id") or ids.setdefault(word, f"q{len(ids) + 1:03}"), word, Question("", "")
+        answerable = cell("answerable").lower() not in {"false", "no", "0"} and before.answerable
+        metadata = _metadata(cell("metadata"), f"{path} line {line}") or before.metadata
+        asked.setdefault(question_id, Question(question_id, text, cell("kind") or before.kind, cell("split") or before.split, answerable, metadata))
+        if asked[question_id].text != text:
+            raise UsageError(f"{path} line {line} gives the id {question_id!r} to another question than before.")
+        quote = row[columns["quote"]]
+        if not (_whole(cell("start")) and _whole(cell("end")) and int(cell("end")) - int(cell("start")) == len(quote)):
+            quote = quote.strip("\r\n")  # of a table written by hand
         if not quote.strip():
             continue
-        if not asked[question_id].answerable or not answerable:
+        grade = cell("grade") or "1"
+        if not _whole(grade):
+            raise UsageError(f"{path} line {line}: the grade {grade!r} is no whole number of at least 0.")
+        if int(grade) and not (asked[question_id].answerable and answerable):
             raise UsageError(f"{path} line {line} quotes an answer to {word!r}, which is said to have none.")
         if not cell("source"):
             raise UsageError(f"{path} line {line} names no source.")
         start, end, found = _place(cell("source"), quote, cell("start"), cell("end"), known, f"{path} line {line}")
         moved += found
-        grade = cell("grade") or "1"
-        if not _whole(grade) or int(grade) < 1:
-            raise UsageError(f"{path} line {line}: the grade {grade!r} is no whole number of at least 1.")
-        judgments.append(Judgment(question_id, cell("source"), start, end, int(grade), quote))
+        (judgments if int(grade) else refused).append(Judgment(question_id, cell("source"), start, end, int(grade), quote))
     if not judgments:
         raise UsageError(f"{path} holds no quote: a table needs the columns question, source and quote.")
     if moved:
@@ -86,18 +93,14 @@ def import_spans(
         target, asked.values(), judgments,
         f"# {name}\n\nImported from the table `{path.name}`: {len(asked)} questions, {len(judgments)} judged spans. Who judged, and what a grade means, is told by those "
         "who made the table.\n",
+        refused=refused,
     )  # fmt: skip
     return target
 
 
 def _rows(path: Path) -> tuple[list[tuple[int, list[str]]], dict[str, int]]:
     """(line, cells) of the rows, and our name of a column → its place."""
-    try:
-        text = decode(path.read_bytes())
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}): name a CSV or TSV file.") from None
-    except Refused as error:
-        raise UsageError(f"{path} is no text ({error}): save it as UTF-8.") from None
+    text = read_text(path, "name a CSV or TSV file")
     tabs = path.suffix.lower() in {".tsv", ".tab"} or "\t" in text.split("\n", 1)[0]
     try:
         # TSV files of annotations carry quotation marks as they are.
@@ -108,7 +111,7 @@ def _rows(path: Path) -> tuple[list[tuple[int, list[str]]], dict[str, int]]:
     columns: dict[str, int] = {}
     for ours, theirs in _NAMES.items():
         place = next((heads.index(name) for name in theirs if name in heads), None)
-        if place is not None:
+        if place is not None and place not in columns.values():
             columns[ours] = place
     for needed in ("question", "source", "quote"):
         if needed not in columns:
@@ -120,23 +123,14 @@ def _rows(path: Path) -> tuple[list[tuple[int, list[str]]], dict[str, int]]:
     return body, columns
 
 
-def _questions(path: Path) -> dict[str, str]:
-    """Id → text of a queries.jsonl."""
+def _metadata(cell: str, where: str) -> dict[str, Any]:
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}): name a queries.jsonl behind --questions.") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is not UTF-8: save it as UTF-8.") from None
-    found = {}
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                record = json.loads(line)
-                found[str(record["_id"])] = str(record["text"])
-            except (ValueError, KeyError, TypeError):
-                raise UsageError(f"{path} line {number} is no question: it needs the JSON keys _id and text.") from None
-    return found
+        value = json.loads(cell) if cell else {}
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise UsageError(f"{where}: the metadata {cell[:40]!r} is no JSON object.")
+    return value
 
 
 def _place(source: str, quote: str, start: str, end: str, known: Mapping[str, str], where: str) -> tuple[int, int, bool]:
@@ -173,3 +167,24 @@ def _all(text: str, quote: str) -> list[int]:
         found.append(at)
         at = text.find(quote, at + 1)
     return found
+
+
+def write(gold: GoldSet, to: Path) -> list[str]:
+    """Writes a CSV file, a row a judgment, that `read` takes back as it was; a question without judgments has a row without a quote. Loses nothing but the README."""
+    if to.exists():
+        raise UsageError(f"{to} exists: name a file that does not.")
+    table = io.StringIO()
+    rows = csv.writer(table, lineterminator="\n")
+    rows.writerow(_HEAD)
+    named = bool(gold.metadata.get("imported_splits"))
+    of: dict[str, list[Judgment]] = {}
+    for j in (*gold.judgments, *gold.refused):
+        of.setdefault(j.question_id, []).append(j)
+    for q in gold.questions:
+        metadata = json.dumps(q.metadata, ensure_ascii=False) if q.metadata else ""
+        first = (q.question_id, q.text, q.kind, q.split if named else "", "true" if q.answerable else "false")
+        spans: list[tuple[object, ...]] = [(j.source, j.start, j.end, j.grade, j.quote) for j in of.get(q.question_id, ())]
+        for span in spans or [("",) * 5]:
+            rows.writerow((*first, *span, metadata))
+    whole_file(to, table.getvalue())
+    return []

@@ -1,0 +1,30 @@
+"""Documents that are neither relevant nor irrelevant to a question (`metadata.ignore`), taken out of what is scored as if they had not been returned.
+
+A Cranfield question was written from one paper: to find that paper is no merit, and to list it first is no fault.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+
+import numpy as np
+
+from lab.records import SearchResult
+
+
+def without(found: SearchResult, sources: Collection[str]) -> SearchResult:
+    """The result without passages of these documents: what stood below them moves up, in the list and in every column of the ledger."""
+    results = [r for r in found.results if r.source not in sources]
+    hits = [i for i, hit in enumerate(found.ledger.hits) if hit.source not in sources]
+    if len(hits) == len(found.ledger.hits) and len(results) == len(found.results):
+        return found
+    ranks = found.ledger.ranks.copy()
+    gone = np.asarray([hit.source in sources for hit in found.ledger.hits], dtype=bool)
+    for column in range(ranks.shape[1]):
+        taken = np.sort(ranks[gone, column])
+        taken = taken[taken > 0]
+        ranks[:, column] -= np.searchsorted(taken, ranks[:, column], side="left").astype(ranks.dtype)
+    ledger = dataclasses.replace(found.ledger, hits=tuple(found.ledger.hits[i] for i in hits), ranks=ranks[hits])
+    renumbered = tuple(dataclasses.replace(r, rank=rank) for rank, r in enumerate(results, 1))
+    return dataclasses.replace(found, results=renumbered, ledger=ledger, beyond=tuple(hit for hit in found.beyond if hit.source not in sources))

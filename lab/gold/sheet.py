@@ -1,0 +1,44 @@
+"""The review as one page for a person without Python: it needs no network, loads and saves a file of decisions, and knows the same keys as the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from lab.errors import UsageError
+from lab.gold.review import ACTIONS, Decision, Item, append, parse
+from lab.records import GoldSet
+
+AROUND = 300  # signs of the document before and after the span
+
+
+def page(gold: GoldSet, items: Sequence[Item], around: Callable[[Item], tuple[str, str]]) -> str:
+    """The page as HTML. `around` gives the text right before and right after an item's span."""
+    listed = []
+    for item in items:
+        before, after = around(item) if item.source else ("", "")
+        listed.append(
+            {
+                "name": item.name, "question": item.question.question_id, "kind": item.question.kind or "question", "text": item.question.text, "source": item.source,
+                "start": item.start, "end": item.end, "quote": item.quote, "why": item.why, "passage": item.is_passage, "before": before, "after": after,
+            }
+        )  # fmt: skip
+    data = json.dumps({"set": gold.name, "digest": gold.digest, "items": listed}, ensure_ascii=False)
+    safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")  # nothing in it may end the script
+    return (Path(__file__).parent / "templates" / "review.html").read_text(encoding="utf-8").replace("__DATA__", safe)
+
+
+def take(folder: Path, gold: GoldSet, file: Path) -> int:
+    """Adds the decisions of a saved file to those of the set; returns how many were new. Raises UsageError, and adds nothing, where a line is none or judges another set."""
+    known = {q.question_id for q in gold.questions}
+    found: list[Decision] = []
+    for number, decision in parse(file):
+        if decision.action not in ACTIONS:
+            raise UsageError(f"{file} line {number} has the action {decision.action!r}: it must be one of {', '.join(ACTIONS)}.")
+        if decision.question not in known:
+            raise UsageError(
+                f"{file} line {number} is about question {decision.question!r}, which {gold.name} does not hold: it belongs to another set."
+            )
+        found.append(decision)
+    return append(folder, found)

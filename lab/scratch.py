@@ -1,0 +1,43 @@
+"""Folders and files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from lab.errors import ServerError, UsageError
+
+
+@contextlib.contextmanager
+def whole_folder(target: Path) -> Iterator[Path]:
+    """A scratch folder that becomes `target` when the block ends, and is removed where it fails. UsageError where `target` is there already."""
+    if target.exists():
+        raise UsageError(f"{target} exists: name a folder that does not.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=target.parent))
+    except OSError as error:
+        raise ServerError(f"{target} cannot be written ({error.strerror}): name another folder.") from None
+    try:
+        fresh.chmod(0o755)
+        yield fresh
+        fresh.rename(target)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+
+
+def whole_file(target: Path, text: str) -> None:
+    """Writes a file that is the old one or the new one, never half of it. ServerError where the disk refuses."""
+    fresh = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_text(text, encoding="utf-8", newline="\n")
+        fresh.replace(target)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise ServerError(f"{target} cannot be written ({error.strerror}): name another place.") from None
