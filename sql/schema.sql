@@ -9,7 +9,7 @@ create table lab.meta (
     key   text primary key,
     value text not null
 );
-insert into lab.meta values ('schema_version', '4');
+insert into lab.meta values ('schema_version', '5');
 
 -- One row a collection; its documents live in the schema kb_<name>. `ingest` holds the ingest flags, fixed for the collection's life.
 create table lab.collections (
@@ -162,31 +162,12 @@ create table lab.ledger (
     seconds     jsonb not null,
     notes       text[] not null default '{}',
     grades      smallint[] not null default '{}', -- of the judgment that passages[i] covers; 0 = none
+    lost        text,                       -- the stage that lost what answers; null where it was among the first k (k: lab.runs.health)
+    lost_rank   int,                        -- its best rank right before; 0 where no arm had it
     primary key (run_id, question_id)
 );
 -- Packing these arrays takes ten times as long as writing them.
 alter table lab.ledger alter passages set storage external, alter ranks set storage external, alter grades set storage external;
-
--- The ledger as a table: one row a question, passage and column.
-create view lab.ledger_rows as
-select l.run_id, l.question_id, p.chunk_id, s.stage, s.position,
-       nullif(l.ranks[(i.i - 1) * cardinality(r.stages) + s.position], 0) as rank, l.grades[i.i] as grade
-from lab.ledger l
-join lab.runs r using (run_id)
-cross join lateral generate_subscripts(l.passages, 1) as i (i)
-join lab.passages p on p.passage_id = l.passages[i.i]
-cross join lateral unnest(r.stages) with ordinality as s (stage, position);
-
--- Scores with what is known of run and question.
-create view lab.question_scores as
-select r.run_id, r.experiment_id, r.collection, r.gold, r.passed, s.question_id, q.kind, q.metadata ->> 'band' as band, q.text as question, s.measure, s.value
-from lab.scores s
-join lab.runs r using (run_id)
-left join lab.questions q using (gold_digest, question_id);
-
--- Means by run and measure.
-create view lab.run_scores as
-select run_id, measure, avg(value) as mean, count(*) as questions from lab.scores group by run_id, measure;
 
 -- Scores of rerankers by (model, question, text).
 create table lab.rerank_scores (

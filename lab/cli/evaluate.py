@@ -73,6 +73,12 @@ def print_health(health: Mapping[str, Any]) -> None:
     line("")
     rows = [({"fuse": "fused"}.get(name, name if name == "returned" else f"{name} alone"), f"{value:.4f}") for name, value in health["alone"].items()]
     print_table(("list", f"hit@{health['k']}"), rows, numeric=(False, True))
+    if health.get("lost"):
+        from lab.evaluation.losses import in_words
+
+        line("")
+        cells = [(stage, str(count), in_words(stage)) for stage, count in health["lost"].items()]
+        print_table(("lost at", "questions", f"no answer among the first {health['k']}"), cells, numeric=(False, True, False))
     changed = list(dict.fromkeys([*health["rescued"], *health["harmed"], *health["first_lost"]]))
     if changed:
         line("")
@@ -148,18 +154,28 @@ def command_line() -> str:
 
 
 def print_experiment(done: Any, measures: Sequence[str] = ()) -> None:
-    """The tables of an experiment: differences in the measures named, else in the primary one."""
-    from lab.evaluation.experiment import PRIMARY
+    """The tables of an experiment: effects on the measures named, else on the primary one."""
+    from lab.evaluation.compare import PRIMARY
     from lab.evaluation.measures import parse
     from lab.report import tables
 
     named = [str(parse(measure)) for measure in measures] or [PRIMARY]
     for table in (
         tables.members(done),
-        *(t for measure in named for t in (tables.effects(done, measure), tables.by_kind(done, measure), tables.by_band(done, measure))),
+        *(
+            t
+            for measure in named
+            for t in (
+                tables.effects(done, measure),
+                tables.interactions(done, measure),
+                tables.by_kind(done, measure),
+                tables.by_band(done, measure),
+            )
+        ),
     ):
-        print_table(table.heads, table.rows, table.title, tables.numeric_columns(table))
-        line("")
+        if table.rows:
+            print_table(table.heads, table.rows, table.title, tables.numeric_columns(table))
+            line("")
     for warning in done.warnings:
         say(f"warning: {warning}")
     for factor in done.inert:

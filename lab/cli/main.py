@@ -41,6 +41,10 @@ _COMMANDS = {
     "serve": ("lab.cli.serve:serve", "Serve search to agents by MCP."),
     "run": ("lab.cli.evaluate:run", "Search every question of a gold set once, and record it."),
     "ablate": ("lab.cli.evaluate:ablate", "Run every combination of some flags' values."),
+    "compare": ("lab.cli.evidence:compare", "Compare two runs, paired by question."),
+    "diff": ("lab.cli.evidence:diff", "What differs between two runs, and which questions flipped."),
+    "decide": ("lab.cli.evidence:decide", "Keep a flag, drop it, or keep it for some kinds of question."),
+    "power": ("lab.cli.evidence:power", "What a gold set can show, before it is run."),
     "report": ("lab.cli.evaluate:report", "Write the report of an experiment."),
     "config": ("lab.cli.server:config", "The effective settings of the surroundings, and where each comes from."),
     "purge": ("lab.cli.server:purge", "Remove LAB_HOME with everything in it."),
@@ -66,6 +70,7 @@ _GROUPS = {
         {
             "list": ("lab.cli.evaluate:list_runs", "The newest runs."),
             "show": ("lab.cli.evaluate:show_run", "Everything recorded of a run."),
+            "lost": ("lab.cli.evidence:lost", "Where a run lost what answers its questions."),
         },
     ),
     "rerank": ("Rerankers of your own.", {"train": ("lab.cli.rerank:train", "Train a small cross-encoder on judgments of yours.")}),

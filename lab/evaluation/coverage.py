@@ -38,6 +38,9 @@ class Credit:
     by_twin: bool
 
 
+_NOTHING = Credit((), 0, False)
+
+
 def judged(results: Sequence[tuple[int, bytes]], known: Sequence[Target]) -> list[bool]:
     """Of each result, whether it, or an exact twin of it, covers any of the judgments, whatever these say."""
     keys = {key for target in known for key in target.keys}
@@ -51,13 +54,21 @@ def credit(results: Sequence[tuple[int, bytes]], wanted: Sequence[Target]) -> li
     if len(set(keys)) < len(keys):
         twice = sorted({key for key in keys if keys.count(key) > 1})
         raise UsageError(f"the ranking holds the same passage twice ({', '.join(map(str, twice))}): a ranking must hold each once.")
-    open_targets = dict(enumerate(wanted))
+    by_key: dict[int, list[int]] = {}
+    by_class: dict[bytes, list[int]] = {}
+    for i, target in enumerate(wanted):
+        for chunk in target.keys:
+            by_key.setdefault(chunk, []).append(i)
+        for cls in target.classes:
+            by_class.setdefault(cls, []).append(i)
+    left = set(range(len(wanted)))
     credits = []
     for key, cls in results:
-        newly = [i for i, target in open_targets.items() if key in target.keys or cls in target.classes]
-        newly.sort(key=lambda i: (-wanted[i].judgment.grade, i))
-        for i in newly:
-            del open_targets[i]
+        if key not in by_key and cls not in by_class:
+            credits.append(_NOTHING)
+            continue
+        newly = sorted(left & {*by_key.get(key, ()), *by_class.get(cls, ())}, key=lambda i: (-wanted[i].judgment.grade, i))
+        left.difference_update(newly)
         by_twin = bool(newly) and not any(key in wanted[i].keys for i in newly)
         credits.append(Credit(tuple(newly), wanted[newly[0]].judgment.grade if newly else 0, by_twin))
     return credits

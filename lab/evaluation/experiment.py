@@ -1,4 +1,4 @@
-"""Experiments: the runs of one grid, and what each factor did to each question."""
+"""Experiments: the runs of one grid."""
 
 from __future__ import annotations
 
@@ -8,47 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.errors import CannotJudge, UsageError
-from lab.evaluation.measures import DEFAULT, mean, means, parse
-from lab.evaluation.run import Run, as_gold, execute, new_id
+from lab.evaluation.compare import PRIMARY
+from lab.evaluation.effects import Effect, effects
+from lab.evaluation.measures import DEFAULT, parse
+from lab.evaluation.recorded import Run, of_rows
+from lab.evaluation.run import as_gold, execute, new_id
 from lab.gold.check import circular, fit
 from lab.records import GoldSet
 from lab.retrieval.search import check_runnable, open_corpus
 from lab.settings import Settings, clean_factors, grid, named
 from lab.store import runs as store_runs
 from lab.store.connect import Store, connect
-from lab.text import BANDS
-
-PRIMARY = "hit@5"
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """What changing one factor from its first value to another did to one measure: per question the mean over all settings of the other factors.
-
-    `wins`, `losses` and `ties` count questions.
-    """
-
-    factor: str
-    low: str
-    high: str
-    measure: str
-    kind: str
-    before: float
-    after: float
-    delta: float
-    wins: int
-    losses: int
-    ties: int
-    band: str = ""  # how much the questions copy, where they are those of one band
-
-    @property
-    def overall(self) -> bool:
-        """Over all questions, neither of one kind nor of one band."""
-        return not self.kind and not self.band
-
-    @property
-    def questions(self) -> int:
-        return self.wins + self.losses + self.ties
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +31,23 @@ class Experiment:
     gold_digest: str
     factors: Mapping[str, Sequence[str]]
     runs: Sequence[Run]
-    differences: Sequence[Difference]
+    effects: Sequence[Effect]
     inert: Sequence[str]
     seconds: float
-    warnings: Sequence[str] = ()  # what speaks against reading the differences as they stand
+    warnings: Sequence[str] = ()  # what speaks against reading the effects as they stand
+
+    def main(self, measure: str = PRIMARY, by: str = "") -> list[Effect]:
+        """The main effects on a measure: over all questions, or (`by` kind, band) those apart."""
+        return [e for e in self.effects if len(e.factors) == 1 and e.measure == measure and (bool(getattr(e, by)) if by else e.overall)]
+
+    def order(self, effect: Effect) -> tuple[int, int]:
+        """Where an effect's factor and value stand among those of the grid."""
+        factor, (_, high) = effect.factors[0], effect.changes[0]
+        return list(self.factors).index(factor), list(self.factors[factor]).index(high)
+
+    def interactions(self, measure: str = PRIMARY) -> list[Effect]:
+        """The two-way interactions over all questions."""
+        return [e for e in self.effects if len(e.factors) == 2 and e.measure == measure and e.overall]
 
     def to_json(self) -> dict[str, Any]:
         """The object of `lab ablate --json`."""
@@ -79,11 +62,13 @@ class Experiment:
             ],
             "differences": [
                 {
-                    "factor": d.factor, "from": d.low, "to": d.high, "measure": d.measure, "kind": d.kind, "band": d.band, "before": d.before, "after": d.after,
-                    "delta": d.delta, "wins": d.wins, "losses": d.losses, "ties": d.ties,
+                    "factor": e.factors[0], "from": e.changes[0][0], "to": e.changes[0][1], "measure": e.measure, "kind": e.kind, "band": e.band,
+                    "before": e.paired.before, "after": e.paired.after, "delta": e.paired.delta, "wins": e.paired.wins, "losses": e.paired.losses, "ties": e.paired.ties,
                 }
-                for d in self.differences
+                for e in self.effects
+                if len(e.factors) == 1
             ],
+            "effects": [effect.to_json() for effect in self.effects],
             "inert": list(self.inert),
             "warnings": list(self.warnings),
             "seconds": round(self.seconds, 3),
@@ -157,8 +142,9 @@ def ablate(
     store_runs.begin_experiment(store, experiment_id, collection, loaded.name, fitted.digest, words, command)
     done = execute(corpus, loaded, members, measures=wanted, experiment_id=experiment_id)
     store_runs.finish_experiment(store, experiment_id)
+    still = inert(store, words, done)
     return Experiment(
-        experiment_id, collection, loaded.name, fitted.digest, words, done, differences(words, done), inert(store, words, done),
+        experiment_id, collection, loaded.name, fitted.digest, words, done, effects(words, done, still), still,
         time.monotonic() - start, circular(loaded.name, loaded.questions, words),
     )  # fmt: skip
 
@@ -181,90 +167,22 @@ def load(store: Store, experiment_id: str) -> Experiment:
         raise CannotJudge(f"{len(unfinished)} of {len(rows)} runs of {experiment_id} are incomplete ({unfinished[0]} …): run the experiment again.")
     entry = store_runs.experiment(store, experiment_id)
     asked = store_runs.questions(store, entry["gold_digest"])
-    kinds = {q.question_id: q.kind for q in asked}
-    bands = {q.question_id: str(q.metadata["band"]) for q in asked if "band" in q.metadata}
-    tables: dict[str, dict[str, dict[str, float]]] = {row.run_id: {} for row in rows}
-    for run_id, question, measure, value in store_runs.scores(store, [row.run_id for row in rows]):
-        tables[run_id].setdefault(question, {})[measure] = value
-    done = []
-    for row in rows:
-        by_question = tables[row.run_id]
-        measures = sorted(
-            {m for values in by_question.values() for m in values}, key=lambda m: (DEFAULT.index(m) if m in DEFAULT else len(DEFAULT), m)
-        )
-        scores = means(by_question, measures)
-        done.append(
-            Run(
-                row.run_id,
-                row.collection,
-                row.gold,
-                row.status,
-                row.questions,
-                row.passed,
-                Settings(**row.settings),
-                scores,
-                by_question,
-                kinds,
-                row.notes,
-                health=row.health,
-                bands=bands,
-            )
-        )
+    done = of_rows(store, rows)
     factors = entry["factors"]
     order = {name: factors[name] for name in ("settings", *Settings.flags()) if name in factors}
+    still = inert(store, order, done)
     seconds = max(row.finished_at or row.created_at for row in rows) - min(row.created_at for row in rows)
     return Experiment(
-        experiment_id, entry["collection"], entry["gold"], entry["gold_digest"], order, done, differences(order, done), inert(store, order, done),
+        experiment_id, entry["collection"], entry["gold"], entry["gold_digest"], order, done, effects(order, done, still), still,
         seconds.total_seconds(), circular(entry["gold"], asked, order),
     )  # fmt: skip
 
 
-def differences(factors: Mapping[str, Sequence[str]], runs: Sequence[Run]) -> list[Difference]:
-    """For each factor and each of its values but the first: overall, per kind and per copying band, for every measure."""
-    found = []
-    for factor, values in factors.items():
-        for high in values[1:]:
-            pairs = _pairs(factor, values[0], high, factors, runs)
-            for measure in runs[0].scores:
-                rows = {
-                    question: (
-                        mean({str(i): a.by_question[question][measure] for i, (a, _) in enumerate(pairs)}),
-                        mean({str(i): b.by_question[question][measure] for i, (_, b) in enumerate(pairs)}),
-                    )
-                    for question in sorted(runs[0].by_question)
-                    if all(measure in run.by_question[question] for both in pairs for run in both)
-                }
-                of_kind, of_band = runs[0].kinds, runs[0].bands
-                kinds = sorted({of_kind[q] for q in rows if of_kind[q]})
-                present = [band for band in BANDS if band in {of_band.get(q) for q in rows}]
-                for kind, band in [("", ""), *((kind, "") for kind in kinds), *(("", band) for band in present)]:
-                    chosen = {q: v for q, v in rows.items() if (not kind or of_kind[q] == kind) and (not band or of_band.get(q) == band)}
-                    before, after = mean({q: v[0] for q, v in chosen.items()}), mean({q: v[1] for q, v in chosen.items()})
-                    changes = [round(b - a, 12) for a, b in chosen.values()]
-                    found.append(
-                        Difference(
-                            factor,
-                            values[0],
-                            high,
-                            measure,
-                            kind,
-                            before,
-                            after,
-                            after - before,
-                            sum(c > 0 for c in changes),
-                            sum(c < 0 for c in changes),
-                            sum(c == 0 for c in changes),
-                            band,
-                        )
-                    )
-    return found
-
-
 def _pairs(factor: str, low: str, high: str, factors: Mapping[str, Sequence[str]], runs: Sequence[Run]) -> list[tuple[Run, Run]]:
-    """Pairs of runs that differ in one factor only: low → high."""
+    """Pairs of runs that differ in one factor only: low → high, as far as the grid is full."""
     others = [name for name in factors if name != factor]
     table = {(r.passed[factor], *(r.passed[name] for name in others)): r for r in runs}
-    return [(run, table[(high, *key[1:])]) for key, run in table.items() if key[0] == low]
+    return [(run, table[(high, *key[1:])]) for key, run in table.items() if key[0] == low and (high, *key[1:]) in table]
 
 
 def inert(store: Store, factors: Mapping[str, Sequence[str]], runs: Sequence[Run]) -> list[str]:

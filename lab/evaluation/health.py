@@ -45,6 +45,7 @@ class Health:
     links_brought: int = 0
     links_returned: int = 0
     short: int = 0
+    lost: dict[str, int] = field(default_factory=dict)  # stage → questions whose answer it lost, see lab.evaluation.losses
     weak_arm: str = ""
     notes: list[str] = field(default_factory=list)
 
@@ -89,7 +90,7 @@ def examine(rankings: Mapping[str, SearchResult], wanted: Mapping[str, Sequence[
         ranks = spread(ledger, columns)
         health.questions += 1
         health.short += len(found.results) < k
-        best = _best_ranks(ranks, graded[question], len(columns))
+        best = best_ranks(ranks, graded[question], len(columns))
         at = dict(zip(columns, best, strict=True))
         for column, rank in at.items():
             found_by.setdefault(column, {})[question] = 0 < rank <= k
@@ -122,7 +123,7 @@ def examine(rankings: Mapping[str, SearchResult], wanted: Mapping[str, Sequence[
     return health
 
 
-def _best_ranks(ranks: np.ndarray, graded: Sequence[int], columns: int) -> list[int]:
+def best_ranks(ranks: np.ndarray, graded: Sequence[int], columns: int) -> list[int]:
     """Per column the best rank of a relevant passage, 0 where none is there."""
     mask = np.asarray(graded, dtype=np.int32) > 0
     if not mask.any():

@@ -14,6 +14,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from lab.errors import unknown
 from lab.evaluation.coverage import Credit
 from lab.evaluation.primary import Quoted
@@ -69,50 +71,131 @@ class Ranking:
     needs_all: bool = False  # the question needs every passage that it was judged by
 
 
-def score(measure: Measure, ranking: Ranking) -> float | None:
-    """The value of one measure for one question, ≥ 0; all but `distinct`, `sources` ≤ 1. None where the question is not one that the measure is about."""
-    top = ranking.credits[: measure.k]
-    if measure.name == "hit":
-        return float(any(c.newly for c in top))
-    if measure.name == "R":
-        return sum(len(c.newly) for c in top) / len(ranking.grades) if ranking.grades else 0.0
-    if measure.name == "RR":
-        return next((1.0 / rank for rank, c in enumerate(top, 1) if c.newly), 0.0)
-    if measure.name == "nDCG":
-        return _ndcg(top, ranking.grades, measure.k)
-    if measure.name == "distinct":
-        return float(len(set(ranking.near[: measure.k])))
-    if measure.name == "primary_first":
-        return _primary_first(ranking.classes[: measure.k], ranking.quoted)
-    if measure.name == "judged":
-        return sum(ranking.judged[: measure.k]) / len(ranking.judged[: measure.k]) if ranking.judged else None
-    if measure.name == "all_hit":
-        return float(sum(len(c.newly) for c in top) == len(ranking.grades)) if ranking.needs_all else None
-    if measure.name == "sources":
-        return float(len(set(ranking.sources[: measure.k])))
-    return float(len(ranking.credits) < measure.k)
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """The rankings of many questions as arrays, `(questions, results)` where nothing else is said; 0 beyond a list's end.
+
+    `newly` counts the judgments that a result newly covers, `grade` is the highest of them. `wanted` `(questions, judgments)` are the grades of all judgments, `struck` the rank at
+    which one can earn nothing any more. `primary` is 1 for the answer, 2 for who quotes it.
+    """
+
+    newly: np.ndarray
+    grade: np.ndarray
+    length: np.ndarray  # (questions,)
+    wanted: np.ndarray
+    struck: np.ndarray
+    near: np.ndarray  # whether its near class stands here first
+    source: np.ndarray  # the same of its document
+    judged: np.ndarray
+    primary: np.ndarray
+    needs_all: np.ndarray  # (questions,)
+    quoted: np.ndarray  # (questions,)
 
 
-def _ndcg(top: Sequence[Credit], grades: Sequence[int], k: int) -> float:
+def lists_of(rankings: Sequence[Ranking]) -> Lists:
+    """The arrays of some rankings, in their order."""
+    n, most = len(rankings), max((len(r.credits) for r in rankings), default=0)
+    wide = max((len(r.grades) for r in rankings), default=0)
+    newly, grade, near, source, primary = (np.zeros((n, most), dtype=np.int32) for _ in range(5))
+    known = np.zeros((n, most), dtype=bool)
+    wanted, struck = np.zeros((n, wide), dtype=np.int32), np.full((n, wide), np.iinfo(np.int32).max, dtype=np.int32)
+    codes: dict[str, int] = {}
+    for i, r in enumerate(rankings):
+        size = len(r.credits)
+        for at, c in enumerate(r.credits):
+            if c.newly:
+                newly[i, at], grade[i, at] = len(c.newly), c.grade
+                for j in c.newly[1:]:
+                    struck[i, j] = at + 1
+        wanted[i, : len(r.grades)] = r.grades
+        near[i, : len(r.near)] = [codes.setdefault(name, len(codes) + 1) for name in r.near]
+        source[i, : len(r.sources)] = [codes.setdefault(name, len(codes) + 1) for name in r.sources]
+        if r.judged:
+            known[i, :size] = r.judged
+        if r.quoted is not None:
+            primary[i, :size] = [1 if name in r.quoted.primary else 2 if name in r.quoted.quoting else 0 for name in r.classes]
+    return Lists(
+        newly, grade, np.array([len(r.credits) for r in rankings], dtype=np.int32), wanted, struck, _first_of_row(near), _first_of_row(source), known, primary,
+        np.array([r.needs_all for r in rankings], dtype=bool), np.array([r.quoted is not None for r in rankings], dtype=bool),
+    )  # fmt: skip
+
+
+def _first_of_row(codes: np.ndarray) -> np.ndarray:
+    """Where a code stands in its row for the first time; 0 is no code."""
+    order = np.argsort(codes, axis=1, kind="stable")
+    ordered = np.take_along_axis(codes, order, axis=1)
+    first = np.ones_like(codes, dtype=bool)
+    first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    found = np.zeros_like(first)
+    np.put_along_axis(found, order, first, axis=1)
+    return np.asarray(found & (codes > 0))
+
+
+def table(measures: Sequence[Measure], lists: Lists) -> np.ndarray:
+    """The values, `(questions, measures)`, ≥ 0; all but `distinct`, `sources` ≤ 1. NaN where a question is not one that the measure is about."""
+    return np.stack([_values(m, lists) for m in measures], axis=1) if measures else np.zeros((len(lists.length), 0))
+
+
+def _values(measure: Measure, lists: Lists) -> np.ndarray:
+    name, k = measure.name, measure.k
+    newly = lists.newly[:, :k]
+    if name == "hit":
+        return (newly > 0).any(axis=1).astype(float)
+    if name in {"R", "all_hit"}:
+        judgments = (lists.wanted > 0).sum(axis=1)
+        share = newly.sum(axis=1) / np.maximum(judgments, 1)
+        return np.asarray(share if name == "R" else np.where(lists.needs_all, (share >= 1).astype(float), np.nan))
+    if name == "RR":
+        return _reciprocal(newly > 0)
+    if name == "nDCG":
+        return _ndcg(lists, k)
+    if name in {"distinct", "sources"}:
+        first: np.ndarray = (lists.near if name == "distinct" else lists.source)[:, :k].sum(axis=1)
+        return first.astype(float)
+    if name == "short":
+        return (lists.length < k).astype(float)
+    if name == "judged":
+        shown = np.minimum(lists.length, k)
+        return np.where(shown > 0, lists.judged[:, :k].sum(axis=1) / np.maximum(shown, 1), np.nan)
+    there = lists.primary[:, :k]  # primary_first
+    top = np.take_along_axis(there, np.argmax(there > 0, axis=1)[:, None], axis=1)[:, 0] if there.shape[1] else np.zeros(len(there))
+    return np.where(lists.quoted & (top > 0), (top == 1).astype(float), np.nan)
+
+
+def _reciprocal(relevant: np.ndarray) -> np.ndarray:
+    if not relevant.shape[1]:
+        return np.zeros(len(relevant))
+    return np.where(relevant.any(axis=1), 1.0 / (1 + np.argmax(relevant, axis=1)), 0.0)
+
+
+def _ndcg(lists: Lists, k: int) -> np.ndarray:
     """Gain = grade, discount log2(rank + 1), as trec_eval has it. A result that newly covers several judgments counts for the highest grade; the
     others can earn nothing any more and are struck from this question's ideal, so that a perfect ranking of large chunks reaches 1."""
-    gain = sum(c.grade / math.log2(rank + 1) for rank, c in enumerate(top, 1) if c.newly)
-    struck = {i for c in top for i in c.newly[1:]}
-    ideal = sorted((grade for i, grade in enumerate(grades) if i not in struck), reverse=True)[:k]
-    best = sum(grade / math.log2(rank + 1) for rank, grade in enumerate(ideal, 1))
-    return gain / best if best > 0 else 0.0
+    gain = _discounted(lists.grade[:, :k])
+    ideal = np.where(lists.struck <= k, 0, lists.wanted)
+    best = _discounted(-np.sort(-ideal, axis=1)[:, :k])
+    return np.where(best > 0, gain / np.where(best > 0, best, 1.0), 0.0)
 
 
-def _primary_first(classes: Sequence[bytes], quoted: Quoted | None) -> float | None:
-    if quoted is None:
-        return None
-    first = next((name for name in classes if name in quoted.primary or name in quoted.quoting), None)
-    return None if first is None else float(first in quoted.primary)
+def _discounted(grades: np.ndarray) -> np.ndarray:
+    """Σ grade/log2(rank + 1), added in the order of the ranks so that it is the same to the last bit whatever else is in the table."""
+    total = np.zeros(len(grades))
+    for at in range(grades.shape[1]):
+        total += grades[:, at] / math.log2(at + 2)
+    return total
 
 
-def score_all(measures: Sequence[Measure], ranking: Ranking) -> dict[str, float]:
-    """Measure → value, of those that are about this question."""
-    return {str(measure): value for measure in measures if (value := score(measure, ranking)) is not None}
+def score(measure: Measure, ranking: Ranking) -> float | None:
+    """The value of one measure for one question; None where the question is not one that the measure is about."""
+    value = float(table([measure], lists_of([ranking]))[0, 0])
+    return None if math.isnan(value) else value
+
+
+def score_all(measures: Sequence[Measure], rankings: Mapping[str, Ranking]) -> dict[str, dict[str, float]]:
+    """Question → measure → value, of those that are about the question."""
+    values = table(measures, lists_of(list(rankings.values()))).tolist()
+    names = [str(measure) for measure in measures]
+    return {q: {name: v for name, v in zip(names, row, strict=True) if v == v} for q, row in zip(rankings, values, strict=True)}
 
 
 def means(by_question: Mapping[str, Mapping[str, float]], measures: Iterable[str]) -> dict[str, float]:

@@ -17,7 +17,8 @@ from lab.config import home
 from lab.errors import CannotJudge, UsageError
 from lab.evaluation.coverage import Target, credit
 from lab.evaluation.measures import Ranking, mean, parse, score
-from lab.evaluation.run import Run, answerable, as_gold, execute, targets_of
+from lab.evaluation.recorded import Run
+from lab.evaluation.run import answerable, as_gold, execute, targets_of
 from lab.gold.check import fit
 from lab.gold.splits import components, may_learn
 from lab.models import rerankers, training

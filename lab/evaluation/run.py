@@ -18,9 +18,12 @@ from lab.evaluation import environment, trec
 from lab.evaluation.coverage import Target, credit, judged, targets
 from lab.evaluation.health import columns_of, examine, grades, spread
 from lab.evaluation.kept_out import without
+from lab.evaluation.losses import Loss, loss, waterfall
 from lab.evaluation.measures import DEFAULT, Measure, Ranking, means, parse, score_all
 from lab.evaluation.primary import Quoted, quoted
+from lab.evaluation.recorded import Run
 from lab.gold.check import Fitted, fit
+from lab.gold.clusters import clusters
 from lab.gold.files import load_gold, only
 from lab.gold.stats import bands
 from lab.models.rerankers import trained_on
@@ -36,57 +39,6 @@ from lab.text import text_hash
 
 HEALTH_K = 5  # the cutoff of the primary measure
 SEED = 20_240_229  # of every draw in this version; recorded with each run
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A finished run: means and per-question scores. `status` is ok, degraded or incomplete."""
-
-    run_id: str
-    collection: str
-    gold: str
-    status: str
-    questions: int
-    passed: Mapping[str, str]
-    settings: Settings
-    scores: Mapping[str, float]
-    by_question: Mapping[str, Mapping[str, float]]
-    kinds: Mapping[str, str]
-    notes: Sequence[str] = ()
-    rankings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # question → chunk ids, best first
-    health: Mapping[str, Any] = field(default_factory=dict)  # see lab.evaluation.health
-    bands: Mapping[str, str] = field(default_factory=dict)  # question → how much it copies: copied, natural, paraphrased
-
-    def to_json(self) -> dict[str, Any]:
-        """The object of `lab run --json`."""
-        return {
-            "schema_version": 1,
-            "run_id": self.run_id,
-            "status": self.status,
-            "collection": self.collection,
-            "gold": self.gold,
-            "questions": self.questions,
-            "passed": dict(self.passed),
-            "scores": dict(self.scores),
-            "health": dict(self.health),
-            "notes": list(self.notes),
-        }
-
-    def to_frame(self) -> Any:
-        """Tidy: one row a question and measure (pandas): run_id, question, kind, measure, value."""
-        import pandas as pd
-
-        rows = [
-            (self.run_id, question, self.kinds.get(question, ""), measure, value)
-            for question, values in self.by_question.items()
-            for measure, value in values.items()
-        ]
-        return pd.DataFrame(rows, columns=["run_id", "question", "kind", "measure", "value"])
-
-    def _repr_html_(self) -> str:
-        import pandas as pd
-
-        return str(pd.DataFrame([self.scores], index=[self.run_id]).round(3).to_html())
 
 
 @dataclass(slots=True)
@@ -173,7 +125,7 @@ def execute(
         _not_seen(settings, asked)
     wanted = targets_of(corpus, gold, asked)
     copying = bands(gold)
-    runs.record_questions(corpus.store, gold.digest, [_banded(q, copying) for q in gold.questions])
+    runs.record_questions(corpus.store, gold.digest, _described(gold, copying))
     surroundings = environment.describe(corpus.store)
     working = [_begin(corpus, gold, passed, settings, surroundings, experiment_id, unjudged) for passed, settings in members]
     vectors: list[np.ndarray | None] = [None] * len(asked)
@@ -186,10 +138,15 @@ def execute(
     return [_finish(corpus, gold, member, asked, wanted, judged_not, near, quotations, measures, fitted, copying) for member in working]
 
 
-def _banded(question: Question, copying: Mapping[str, str]) -> Question:
-    """The question as it is recorded: with its band, so that every report can show bands apart."""
-    band = copying.get(question.question_id)
-    return replace(question, metadata={**question.metadata, "band": band}) if band is not None else question
+def _described(gold: GoldSet, copying: Mapping[str, str]) -> list[Question]:
+    """The questions as they are recorded: with band and cluster, so that every report and every test can tell them without the gold set's files."""
+    cluster = clusters(gold.questions, gold.judgments)
+    return [
+        replace(
+            q, metadata={**q.metadata, "cluster": cluster[q.question_id], **({"band": copying[q.question_id]} if q.question_id in copying else {})}
+        )
+        for q in gold.questions
+    ]
 
 
 def answerable(gold: GoldSet) -> list[Question]:
@@ -349,16 +306,19 @@ def _finish(
             listed.append((hit.chunk_id, hit.source, hit.start, hit.end, hit.class_id))
         return passages[hit.key]
 
-    scores: list[tuple[str, str, float]] = []
     results: list[runs.ResultRow] = []
     ledger: list[runs.LedgerRow] = []
     graded: dict[str, list[int]] = {}
     stages = columns_of(found.ledger for found in member.rankings.values())
     stage_seconds: dict[str, float] = {}
+    ranking_of: dict[str, Ranking] = {}
+    lost: dict[str, Loss] = {}
+    k = min(HEALTH_K, member.settings.k)
+    bare = documents.without_vector(corpus.store, corpus.collection) if corpus.without_vector and member.settings.dense_arm != "none" else frozenset()
     for question in asked:
         found = member.rankings[question.question_id]
         credits = credit([(r.key, r.class_id) for r in found.results], wanted[question.question_id])
-        ranking = Ranking(
+        ranking_of[question.question_id] = Ranking(
             credits,
             [near.get(r.chunk_id, r.chunk_id) for r in found.results],
             [r.source for r in found.results],
@@ -368,20 +328,29 @@ def _finish(
             judged([(r.key, r.class_id) for r in found.results], [*wanted[question.question_id], *judged_not.get(question.question_id, ())]),
             question.metadata.get("needs") == "all",
         )
-        values = score_all(measures, ranking)
-        member.by_question[question.question_id] = values
-        scores += [(question.question_id, name, value) for name, value in values.items()]
         rows = [passage(hit) for hit in found.ledger.hits]
         graded[question.question_id] = grades(found, wanted[question.question_id])
-        ranks = spread(found.ledger, stages).ravel().tolist()
-        ledger.append(runs.LedgerRow(question.question_id, rows, ranks, found.ledger.seconds, found.ledger.notes, graded[question.question_id]))
+        ranks = spread(found.ledger, stages)
+        keys = {key for target in wanted[question.question_id] for key in target.keys}
+        gone = loss(stages, ranks, graded[question.question_id], k, targets=keys, bare=bare)
+        if gone is not None:
+            lost[question.question_id] = gone
+        ledger.append(
+            runs.LedgerRow(
+                question.question_id, rows, ranks.ravel().tolist(), found.ledger.seconds, found.ledger.notes, graded[question.question_id],
+                gone.stage if gone else None, gone.rank if gone else None,
+            )
+        )  # fmt: skip
         results += [
             runs.ResultRow(question.question_id, r.rank, passages[r.key], r.score, r.similarity, c.grade, c.by_twin, r.linked_by)
             for r, c in zip(found.results, credits, strict=True)
         ]
         for name, value in found.ledger.seconds.items():
             stage_seconds[name] = stage_seconds.get(name, 0.0) + value
-    health = examine(member.rankings, wanted, graded, min(HEALTH_K, member.settings.k))
+    member.by_question = score_all(measures, ranking_of)
+    scores = [(question, name, value) for question, values in member.by_question.items() for name, value in values.items()]
+    health = examine(member.rankings, wanted, graded, k)
+    health.lost = waterfall(lost)
     notes = list(fitted.notes) + [f"{note} ({times} questions)" for note, times in sorted(member.notes.items())] + _warnings(member) + health.notes
     status = "degraded" if member.failed or member.fallbacks or fitted.lost else "ok"
     scored = means(member.by_question, map(str, measures))
@@ -394,7 +363,7 @@ def _finish(
     return Run(
         member.run_id, corpus.collection.name, gold.name, status, len(member.by_question), dict(member.passed), member.settings, scored,
         member.by_question, kinds, notes, {q: tuple(r.chunk_id for r in found.results) for q, found in member.rankings.items()},
-        health.to_json(), copying,
+        health.to_json(), copying, clusters(gold.questions, gold.judgments), {question: one.stage for question, one in lost.items()},
     )  # fmt: skip
 
 

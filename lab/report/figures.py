@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.evaluation.experiment import PRIMARY, Experiment
-from lab.report.tables import points
+from lab.evaluation.compare import PRIMARY, amount, unit_of
+from lab.evaluation.experiment import Experiment
+from lab.evaluation.statistics.paired import ALPHA
 
 _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#595959"
 
@@ -29,7 +30,7 @@ def write(experiment: Experiment, folder: Path) -> list[Figure]:
     import matplotlib.pyplot as plt
 
     figures = []
-    for name, draw in (("differences", plot_differences), ("hit-at-k", plot_hit_at_k)):
+    for name, draw in (("effects", plot_effects), ("hit-at-k", plot_hit_at_k)):
         axes, title, alt = draw(experiment)
         path = folder / f"{name}.png"
         axes.figure.savefig(path, dpi=150, bbox_inches="tight", metadata={"Software": None})
@@ -38,37 +39,50 @@ def write(experiment: Experiment, folder: Path) -> list[Figure]:
     return figures
 
 
-def plot_differences(experiment: Experiment, measure: str = PRIMARY, axes: Any = None) -> tuple[Any, str, str]:
-    """Points of difference by factor: overall, per kind of question, and (in brackets) by how much it copies; returns (axes, title, alt text)."""
-    rows = [d for d in experiment.differences if d.measure == measure]
-    axes = axes if axes is not None else _axes(7.2, 1.2 + 0.3 * len(rows))
-    title = f"What each factor did to {measure}"
-    labels, tops = [], []
-    for at, d in enumerate(rows):
-        change = f"{d.factor} {d.low} → {d.high}"
-        labels.append(f"{change}   all" if d.overall else d.kind or f"({d.band})")
-        if d.overall and at:
-            tops.append(at - 0.5)
-        axes.plot([0, 100 * d.delta], [at, at], color=_GREY, linewidth=1, zorder=1)
-        axes.scatter(
-            [100 * d.delta], [at], color=_BLUE if d.overall else _ORANGE, marker="o" if d.overall else "D", s=46 if d.overall else 26, zorder=2
+def plot_effects(experiment: Experiment, measure: str = PRIMARY, axes: Any = None) -> tuple[Any, str, str]:
+    """Forest plot: each main effect with its interval, overall, per kind of question, and (in brackets) by how much it copies; returns (axes, title, alt text)."""
+    rows = [
+        e
+        for main in experiment.main(measure)
+        for e in (
+            main,
+            *(o for by in ("kind", "band") for o in experiment.main(measure, by) if (o.factors, o.changes) == (main.factors, main.changes)),
         )
+    ]
+    axes = axes if axes is not None else _axes(7.6, 1.4 + 0.3 * len(rows))
+    scale = 100 if unit_of(measure) == 1 else 1
+    title = f"What each factor did to {measure}"
+    labels = []
+    for at, e in enumerate(rows):
+        p = e.paired
+        labels.append(f"{e.name}   all" if e.overall else e.kind or f"({e.band})")
+        if e.overall and at:
+            axes.axhline(at - 0.5, color="#dddddd", linewidth=0.8)
+        colour = _BLUE if e.overall else _ORANGE
+        axes.plot([scale * p.low, scale * p.high], [at, at], color=colour if e.overall else _GREY, linewidth=2 if e.overall else 1, zorder=1)
+        axes.scatter([scale * p.delta], [at], color=colour, marker="o" if e.overall else "D", s=46 if e.overall else 26, zorder=2)
         axes.annotate(
-            f"{points(d.delta)}  ({d.wins} won, {d.losses} lost of {d.questions})", (1.01, at), xycoords=("axes fraction", "data"), va="center",
+            f"{amount(measure, p.delta)}  ({p.wins} won, {p.losses} lost of {p.questions})", (1.01, at), xycoords=("axes fraction", "data"), va="center",
             fontsize=7.5, color=_GREY,
         )  # fmt: skip
-    for top in tops:
-        axes.axhline(top, color="#dddddd", linewidth=0.8)
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_yticks(range(len(rows)), labels, fontsize=8)
     axes.invert_yaxis()
-    axes.set_xlabel(f"difference in {measure} (percentage points)")
+    level = 100 * (1 - ALPHA)
+    axes.set_xlabel(
+        f"difference in {measure} ({'percentage points' if scale == 100 else 'a question'}), with {level:.0f} % intervals (corrected for all factors where blue)",
+        fontsize=8,
+    )
     axes.set_title(title, loc="left", fontsize=11)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    said = "; ".join(f"{d.factor} {d.low} to {d.high}: {points(d.delta)} points" for d in rows if d.overall)
-    return axes, title, f"Dot plot of differences in {measure}. {said}."
+    told = (
+        f"{e.name}: {amount(measure, e.paired.delta)} ({amount(measure, e.paired.low)} to {amount(measure, e.paired.high)})"
+        for e in rows
+        if e.overall
+    )
+    return axes, title, f"Forest plot of effects on {measure}. {'; '.join(told)}."
 
 
 def plot_hit_at_k(experiment: Experiment, axes: Any = None) -> tuple[Any, str, str]:

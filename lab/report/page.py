@@ -11,6 +11,7 @@ from typing import Any
 
 from lab.config import home
 from lab.errors import ServerError, redact
+from lab.evaluation.compare import in_words
 from lab.evaluation.experiment import Experiment, load
 from lab.report import figures, tables
 from lab.store import runs
@@ -18,8 +19,9 @@ from lab.store.connect import Store, connect
 
 _READING = (
     "“before” and “after” are means over all scored questions and over all settings of the other factors; a question wins when its own score is higher after the "
-    "change. Wins and losses are shown beside the mean because a small difference may hide many changes both ways. Differences are not tested here: with few changed "
-    "questions they may be chance. A factor that changed no ranking says nothing about its worth."
+    "change. The interval holds the differences that these questions do not rule out; where it holds 0, they cannot tell. Questions about one document are no independent evidence, and "
+    "are tested as clusters. Main effects on hit@5 are one family and corrected together (Holm); everything else is exploratory: with many looks, some will seem to show "
+    "something. A factor that changed no ranking says nothing about its worth."
 )
 
 
@@ -33,11 +35,12 @@ def write_report(experiment: Experiment | str, *, store: Store | None = None, to
     try:
         folder.mkdir(parents=True, exist_ok=True)
         drawn = figures.write(loaded, folder)
-        shown = [tables.effects(loaded), tables.by_kind(loaded), tables.by_band(loaded), tables.members(loaded)]
+        shown = [tables.effects(loaded), tables.interactions(loaded), tables.by_kind(loaded), tables.by_band(loaded), tables.members(loaded)]
+        shown = [table for table in shown if table.rows]
         facts = _facts(store, loaded)
         title = f"Ablation of {', '.join(loaded.factors)} on {loaded.collection}"
         lead = f"{len(loaded.runs)} runs over {loaded.runs[0].questions} questions of the gold set {loaded.gold}. " + " ".join(
-            _sentence(d) for d in loaded.differences if d.measure == "hit@5" and d.overall
+            f"{e.name}: {in_words(e.measure, e.paired)}" for e in loaded.main()
         )
         common = {"title": title, "lead": lead, "reading": _READING, "facts": facts}
         _write(folder / "report.md", "report.md.j2", common | {
@@ -74,12 +77,6 @@ def _write(path: Path, template: str, values: dict[str, Any]) -> None:
         keep_trailing_newline=True, undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     path.write_text(environment.get_template(template).render(values), encoding="utf-8")
-
-
-def _sentence(d: Any) -> str:
-    direction = "raised" if d.delta > 0 else "lowered" if d.delta < 0 else "left"
-    amount = f" by {tables.points(abs(d.delta)).lstrip('+')} points" if d.delta else " as it was"
-    return f"Changing {d.factor} from {d.low} to {d.high} {direction} the mean {d.measure}{amount} ({d.wins} questions won, {d.losses} lost, {d.ties} tied)."
 
 
 def _facts(store: Store, experiment: Experiment) -> list[tuple[str, str]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lab.evaluation.experiment import PRIMARY, Difference, Experiment
+from lab.evaluation.compare import PRIMARY, amount, unit_of
+from lab.evaluation.effects import Effect
+from lab.evaluation.experiment import Experiment
 from lab.evaluation.measures import DEFAULT, means
-from lab.evaluation.run import Run
+from lab.evaluation.recorded import Run
 from lab.text import BANDS
 
 SHOWN = ("hit@1", "hit@5", "hit@10", "R@5", "RR@10", "nDCG@10", "distinct@10", "sources@10", "short@10", "primary_first@10")
@@ -49,50 +50,50 @@ def groups(run: Run) -> Table:
     return Table("By kind and by how much the question copies", ("by", "value", "questions", *measures), tuple(rows))
 
 
+HEADS = ("effect", "before", "after", "change", "interval", "p", "won", "lost", "tied", "verdict")
+
+
 def effects(experiment: Experiment, measure: str = PRIMARY) -> Table:
-    """One row a factor and value: the mean at both values over all settings of the other factors, the difference in points, and how many questions
-    won, lost and tied."""
-    rows = [_row(experiment, d) for d in experiment.differences if d.measure == measure and d.overall]
-    return Table(f"Differences in {measure}", ("factor", "from", "to", "before", "after", "points", "wins", "losses", "ties", ""), tuple(rows))
+    """One row a main effect: the means at both values over all settings of the other factors, the difference with its interval, the questions that won, lost and tied. On the
+    primary measure p and interval are those of one family (Holm), on the others neither is corrected."""
+    family = any(e.confirmatory for e in experiment.main(measure))
+    unit = "percentage points" if unit_of(measure) == 1 else "as counted"
+    note = "corrected together" if family else "exploratory"
+    return Table(f"Main effects on {measure} ({unit}; {note})", HEADS, tuple(_row(e) for e in experiment.main(measure)))
+
+
+def interactions(experiment: Experiment, measure: str = PRIMARY) -> Table:
+    """One row a pair of factors: what the first did while the second had its first value, and its other one."""
+    return Table(f"Interactions in {measure} (exploratory)", HEADS, tuple(_row(e) for e in experiment.interactions(measure)))
 
 
 def by_kind(experiment: Experiment, measure: str = PRIMARY) -> Table:
-    """The same differences per kind of question."""
+    """The main effects per kind of question."""
     return _apart(experiment, measure, "kind", "by kind of question")
 
 
 def by_band(experiment: Experiment, measure: str = PRIMARY) -> Table:
-    """The same differences by how much the questions copy from the passages that answer them."""
+    """The main effects by how much the questions copy from the passages that answer them."""
     return _apart(experiment, measure, "band", "by how much the question copies")
 
 
 def _apart(experiment: Experiment, measure: str, by: str, title: str) -> Table:
-    rows = []
-    for d in experiment.differences:
-        if d.measure == measure and getattr(d, by):
-            rows.append(
-                (
-                    d.factor,
-                    f"{d.low} → {d.high}",
-                    getattr(d, by),
-                    str(d.questions),
-                    f"{d.before:.3f}",
-                    f"{d.after:.3f}",
-                    points(d.delta),
-                    str(d.wins),
-                    str(d.losses),
-                )
-            )
-    return Table(
-        f"Differences in {measure} {title}",
-        ("factor", "change", by, "questions", "before", "after", "points", "wins", "losses"),
-        tuple(rows),
-    )
+    found = sorted(experiment.main(measure, by), key=lambda e: experiment.order(e))
+    rows = [(e.name, getattr(e, by), str(e.paired.questions), *_row(e)[1:]) for e in found]
+    return Table(f"Main effects on {measure} {title} (exploratory)", ("effect", by, "questions", *HEADS[1:]), tuple(rows))
 
 
-def _row(experiment: Experiment, d: Difference) -> tuple[str, ...]:
-    note = "changed no ranking" if d.factor in experiment.inert else ""
-    return (d.factor, d.low, d.high, f"{d.before:.3f}", f"{d.after:.3f}", points(d.delta), str(d.wins), str(d.losses), str(d.ties), note)
+def _row(e: Effect) -> tuple[str, ...]:
+    p = e.paired
+    shown = p.p if p.p_adjusted is None else p.p_adjusted
+    return (
+        e.name, _mean(e, p.before), _mean(e, p.after), amount(e.measure, p.delta), f"{amount(e.measure, p.low)} to {amount(e.measure, p.high)}", f"{max(shown, 1e-4):.2g}",
+        str(p.wins), str(p.losses), str(p.ties), "changed no ranking" if e.inert else e.verdict.replace("_", " "),
+    )  # fmt: skip
+
+
+def _mean(e: Effect, value: float) -> str:
+    return _value(e.measure, value).replace("-", "−") if len(e.factors) == 1 else amount(e.measure, value)
 
 
 def points(delta: float) -> str:
@@ -126,17 +127,17 @@ def _is_number(cell: str) -> bool:
 
 
 def what_next(experiment: Experiment) -> str:
-    """One line that says what to try next, from what the differences show. No verdict: that takes statistics."""
-    primary = [d for d in experiment.differences if d.measure == PRIMARY]
-    overall: Sequence[Difference] = [d for d in primary if d.overall]
-    if not overall:
+    """One line that says what to try next."""
+    mains = experiment.main()
+    if not mains:
         return f'look at one question: lab search {experiment.collection} "…" --explain'
-    largest = max(overall, key=lambda d: (abs(d.delta), d.factor))
-    mixed = [d for d in primary if d.kind and d.wins and d.losses and d.factor == largest.factor]
-    if mixed:
-        d = max(mixed, key=lambda d: (min(d.wins, d.losses), d.kind))
-        return (
-            f"{largest.factor} moves {PRIMARY} most, and cuts both ways on {d.kind} questions ({d.wins} won, {d.losses} lost); see one of them with "
-            f'lab search {experiment.collection} "…" --{largest.factor.replace("_", "-")} {d.high} --explain'
-        )
-    return f"{largest.factor} moves {PRIMARY} most ({points(largest.delta)} points); vary it further with lab ablate {experiment.collection} --gold {experiment.gold} --factor {largest.factor}=…"
+    largest = max(mains, key=lambda e: (abs(e.paired.delta), e.factors))
+    factor, (_, high) = largest.factors[0], largest.changes[0]
+    if largest.verdict in {"better", "worse"}:
+        mixed = [e for e in experiment.main(by="kind") if e.factors == largest.factors and e.paired.wins and e.paired.losses]
+        said = f"{factor} {high} is {largest.verdict} in {PRIMARY} by {points(abs(largest.paired.delta)).lstrip('+')} points"
+        if mixed:
+            e = max(mixed, key=lambda e: (min(e.paired.wins, e.paired.losses), e.kind))
+            said += f", and cuts both ways on {e.kind} questions ({e.paired.wins} won, {e.paired.losses} lost)"
+        return f"{said}: lab decide {experiment.collection} --gold {experiment.gold} --factor {factor} says for which questions"
+    return f"no factor moved {PRIMARY} beyond chance: lab power {experiment.gold} says what this many questions can show"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +48,27 @@ def why(corpus: Corpus, question: str, settings: Settings, target: str) -> list[
         shared = Shared(corpus, question, vector)
         found = rank(shared, settings, texts=False)
         return [_one(corpus, question, settings, vector, found, spot.key, f"{source}::{spot.n}", spot.class_id) for spot in spots]
+
+
+def arm_ranks(corpus: Corpus, question: str, settings: Settings, keys: Collection[int]) -> dict[str, int | None]:
+    """Arm → the best rank of any of these chunks in the arm's whole list, however far down; None where the arm does not know them (no vector, no word in common)."""
+    question = queries.sanitise(question)
+    vector = question_vectors(corpus, [question])[0] if settings.dense_arm != "none" else None
+    allowed = corpus.restriction(settings.filters)
+    found: dict[str, int | None] = {}
+    if vector is not None:
+        whole = queries.dense(
+            corpus.store, corpus.collection, vector, engine="exact", ef_search=settings.ef_search, candidates=corpus.chunks, by_class=False, chunks=corpus.chunks,
+            lacks=corpus.lacks, restriction=allowed,
+        )  # fmt: skip
+        found["dense"] = next((rank for hit, rank in zip(whole.hits, whole.ranks, strict=True) if hit.key in keys), None)
+    if settings.lexical_arm != "none":
+        whole = lexical(
+            corpus.store, corpus.collection, question, ranker=settings.lexical_arm, mode=settings.query_mode, candidates=corpus.chunks, by_class=False, chunks=corpus.chunks,
+            codes=settings.codes == "on", lacks=corpus.lacks, restriction=allowed,
+        )  # fmt: skip
+        found["lexical"] = next((rank for hit, rank in zip(whole.hits, whole.ranks, strict=True) if hit.key in keys), None)
+    return found
 
 
 def _is_number(word: str) -> bool:

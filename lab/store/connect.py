@@ -20,7 +20,7 @@ from lab.resources import folder
 from lab.store import embedded
 from lab.store.queries import source
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 Connection = psycopg.Connection[TupleRow]
 _LOCK = 6_021_023  # advisory lock under which the schema is created or migrated
 
@@ -245,6 +245,7 @@ def _migrate(connection: Connection) -> None:
         if version == 0:
             with connection.transaction():
                 connection.execute(source("schema"))
+                connection.execute(source("views"))
             return
         if version > SCHEMA_VERSION:
             raise ServerError(f"this database holds schema version {version}, this lab knows {SCHEMA_VERSION}: upgrade the lab (pip install -U).")
@@ -254,6 +255,8 @@ def _migrate(connection: Connection) -> None:
                 with connection.transaction():
                     connection.execute(path.read_text(encoding="utf-8"))
                     connection.execute("update lab.meta set value = %s where key = 'schema_version'", [str(step)])
+        with connection.transaction():
+            connection.execute(source("views"))
     finally:
         connection.execute("select pg_advisory_unlock(%s)", [_LOCK])
 

@@ -227,6 +227,14 @@ def text_between(store: Store, collection: Collection, source: str, start: int, 
     return str(rows[0][0]) if rows else ""
 
 
+def without_vector(store: Store, collection: Collection) -> frozenset[int]:
+    """The keys of the chunks that are found by words only."""
+    if collection.dim is None:
+        return frozenset()
+    rows = store.rows(sql.SQL("select key from {}.chunks where embedding is null").format(sql.Identifier(collection.schema)))
+    return frozenset(int(key) for (key,) in rows)
+
+
 def spans(store: Store, collection: Collection, sources: Sequence[str]) -> dict[str, tuple[str, int, int, str]]:
     """Chunk id → (source, start, end, text) of the chunks of some documents."""
     rows = store.rows(

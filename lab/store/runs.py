@@ -53,6 +53,8 @@ class LedgerRow:
     seconds: Mapping[str, float]
     notes: Sequence[str]
     grades: Sequence[int] = ()
+    lost: str | None = None
+    lost_rank: int | None = None
 
 
 Passage = tuple[str, str, int, int, bytes]  # chunk_id, source, start, end, class
@@ -77,7 +79,7 @@ def record_questions(store: Store, gold_digest: str, questions: Sequence[Questio
                 copy.write_row((gold_digest, q.question_id, q.text, q.kind, q.split, q.answerable, Jsonb(dict(q.metadata))))
         cursor.execute(
             "insert into lab.questions select * from asked order by question_id on conflict (gold_digest, question_id) "
-            "do update set metadata = questions.metadata || excluded.metadata where not questions.metadata ? 'band' and excluded.metadata ? 'band'"
+            "do update set metadata = questions.metadata || excluded.metadata where not questions.metadata ? 'cluster'"
         )
 
 
@@ -155,13 +157,23 @@ def finish_run(
         with cursor.copy("copy lab.results (run_id, question_id, rank, passage_id, score, similarity, grade, by_twin, linked_by) from stdin") as copy:
             for r in results:
                 copy.write_row((run_id, r.question_id, r.rank, passages[r.passage], r.score, r.similarity, r.grade, r.by_twin, r.linked_by))
-        with cursor.copy("copy lab.ledger (run_id, question_id, passages, ranks, seconds, notes, grades) from stdin") as copy:
+        with cursor.copy("copy lab.ledger (run_id, question_id, passages, ranks, seconds, notes, grades, lost, lost_rank) from stdin") as copy:
             for row in ledger:
                 # array literals written here: the driver's own dumper takes ten times as long for lists of this length
                 ids = "{" + ",".join([str(passages[i]) for i in row.passages]) + "}"
                 ranks = "{" + ",".join(map(str, row.ranks)) + "}"
                 copy.write_row(
-                    (run_id, row.question_id, ids, ranks, Jsonb(dict(row.seconds)), list(row.notes), "{" + ",".join(map(str, row.grades)) + "}")
+                    (
+                        run_id,
+                        row.question_id,
+                        ids,
+                        ranks,
+                        Jsonb(dict(row.seconds)),
+                        list(row.notes),
+                        "{" + ",".join(map(str, row.grades)) + "}",
+                        row.lost,
+                        row.lost_rank,
+                    )
                 )
         cursor.execute(
             "update lab.runs set status = %s, questions = %s, stages = %s, server = %s, engines = %s, notes = %s, timings = %s, health = %s, finished_at = now() "
@@ -257,6 +269,31 @@ def scores(store: Store, run_ids: Sequence[str]) -> list[tuple[str, str, str, fl
         {"ids": list(run_ids)},
     )
     return [(str(a), str(b), str(c), float(d)) for a, b, c, d in rows]
+
+
+def losses(store: Store, run_ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Run → question → the stage that lost what answers it; questions that lost nothing are left out."""
+    found: dict[str, dict[str, str]] = {run_id: {} for run_id in run_ids}
+    rows = store.rows(
+        "select run_id, question_id, lost from lab.ledger where run_id = any(%(ids)s) and lost is not null order by 1, 2", {"ids": list(run_ids)}
+    )
+    for run_id, question, stage in rows:
+        found[str(run_id)][str(question)] = str(stage)
+    return found
+
+
+def links(store: Store, run_id: str) -> tuple[int, int]:
+    """(passages that links brought into the results of a run, how many of them newly cover a judgment)."""
+    row = store.rows(
+        "select count(*), count(*) filter (where grade > 0) from lab.results where run_id = %(r)s and linked_by is not null", {"r": run_id}
+    )[0]
+    return int(row[0]), int(row[1])
+
+
+def lost_at(store: Store, run_id: str) -> list[tuple[str, str, int]]:
+    """(question, stage, best rank before it) of one run, by question."""
+    rows = store.rows("select question_id, lost, lost_rank from lab.ledger where run_id = %(r)s and lost is not null order by 1", {"r": run_id})
+    return [(str(question), str(stage), int(rank or 0)) for question, stage, rank in rows]
 
 
 def returned(store: Store, run_ids: Sequence[str], depth: int) -> list[tuple[str, str, str, int, int, bytes]]:

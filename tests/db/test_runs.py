@@ -163,18 +163,23 @@ def test_an_ablation_records_every_combination_and_pairs_by_question(handbook: S
         {"dense": d, "defines": f} for d in ("none", "hnsw") for f in ("off", "question")
     ]  # fmt: skip
     assert len({r.run_id for r in done.runs}) == 4 and done.inert == []
-    for d in done.differences:
-        of = done.runs[0]
-        chosen = [q for q in of.by_question if (not d.kind or of.kinds[q] == d.kind) and (not d.band or of.bands[q] == d.band)]
-        assert d.questions == len(chosen)
-        if d.factor == "defines" and d.measure == "hit@5" and d.overall:
+    of = done.runs[0]
+    for e in [e for e in done.effects if len(e.factors) == 1]:
+        chosen = [q for q in of.by_question if (not e.kind or of.kinds[q] == e.kind) and (not e.band or of.bands[q] == e.band)]
+        assert e.paired.questions == len(chosen)
+        if e.factors == ("defines",) and e.measure == "hit@5" and e.overall:
             on = [r for r in done.runs if r.passed["defines"] == "question"]
             off = [r for r in done.runs if r.passed["defines"] == "off"]
-            assert d.after == pytest.approx(sum(r.scores["hit@5"] for r in on) / 2)
+            assert e.paired.after == pytest.approx(sum(r.scores["hit@5"] for r in on) / 2)
             wins = sum(sum(r.by_question[q]["hit@5"] for r in on) > sum(r.by_question[q]["hit@5"] for r in off) for q in chosen)
-            assert d.wins == wins > 0
+            assert e.paired.wins == wins > 0 and e.confirmatory and not e.inert
+    assert {e.name for e in done.interactions()} == {"dense none → hnsw × defines off → question"}
+    both = done.interactions()[0].paired
+    cell = {(r.passed["dense"], r.passed["defines"]): r.scores["hit@5"] for r in done.runs}
+    by_hand = (cell["hnsw", "question"] - cell["none", "question"]) - (cell["hnsw", "off"] - cell["none", "off"])
+    assert both.delta == pytest.approx(by_hand) and done.interactions()[0].paired.p_adjusted is None
     again = load(handbook, done.experiment_id)
-    assert [r.scores for r in again.runs] == [r.scores for r in done.runs] and list(again.differences) == list(done.differences)
+    assert [r.scores for r in again.runs] == [r.scores for r in done.runs] and list(again.effects) == list(done.effects)
     alone = run("handbook", gold, store=handbook, dense="none", defines="question")
     assert alone.by_question == done.runs[1].by_question, "a member of a grid is what it is alone"
 
@@ -212,7 +217,7 @@ def test_the_report_holds_the_numbers_of_the_database(handbook: Store, tmp_path:
     gold = load_gold(folder("gold") / "handbook")
     done = ablate("handbook", gold, {"defines": ["off", "question"]}, store=handbook, dense="none", command="lab ablate … password=s3cr3t-canary")
     target = write_report(done.experiment_id, store=handbook)
-    assert sorted(p.name for p in target.iterdir()) == ["data.json", "differences.png", "hit-at-k.png", "report.html", "report.md"]
+    assert sorted(p.name for p in target.iterdir()) == ["data.json", "effects.png", "hit-at-k.png", "report.html", "report.md"]
     data = json.loads((target / "data.json").read_text())
     for entry in data["runs"]:
         stored = dict(handbook.rows("select measure, mean from lab.run_scores where run_id = %(r)s", {"r": entry["run_id"]}))
@@ -222,7 +227,7 @@ def test_the_report_holds_the_numbers_of_the_database(handbook: Store, tmp_path:
         if name in {"hit@5", "nDCG@10"}:
             assert f"{value:.3f}" in html and f"{value:.3f}" in text
     assert "http://" not in html and "https://" not in html and "canary" not in html + text
-    assert (target / "differences.png").stat().st_size > 10_000
+    assert (target / "effects.png").stat().st_size > 10_000
 
 
 def test_the_python_api(handbook: Store) -> None:
@@ -230,7 +235,7 @@ def test_the_python_api(handbook: Store) -> None:
     assert len(found.to_frame()) == 3 and "<table" in found._repr_html_()
     done = api.run("handbook", "handbook", store=handbook, dense="none")
     frame = done.to_frame()
-    assert list(frame.columns) == ["run_id", "question", "kind", "measure", "value"]
+    assert list(frame.columns) == ["run_id", "question", "kind", "band", "measure", "value"]
     assert frame[frame.measure == "hit@5"].value.mean() == pytest.approx(done.scores["hit@5"])
 
 
@@ -381,7 +386,7 @@ def test_a_summary_that_pushes_its_source_out_of_its_place(store: Store, lab: La
         store=store,
     )
     assert answer.code == 0, answer.err
-    assert "Differences in primary_first@10" in answer.out
+    assert "Main effects on primary_first@10" in answer.out
     found = rows.runs(store, limit=2)
     scores = {row.passed["authority_weight"]: [(q, v) for _, q, m, v in rows.scores(store, [row.run_id]) if m == "primary_first@10"] for row in found}
     assert scores == {"0": [("q1", 0.0)], "1": [("q1", 1.0)]}

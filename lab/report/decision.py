@@ -1,0 +1,87 @@
+"""A decision as a table and a plot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lab.errors import ServerError
+from lab.evaluation.compare import amount, unit_of
+from lab.evaluation.decision import Decision
+from lab.report.tables import Table
+
+_BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#595959"
+
+
+def table(decision: Decision) -> Table:
+    """One row for all questions, each kind, each band, each interaction."""
+    rows = [_row("all questions", decision.overall, decision.overall.paired.p, decision.overall.verdict, decision.needed)]
+    for named in (decision.kinds, decision.bands):
+        rows += [_row(name if named is decision.kinds else f"({name})", k.effect, k.p_adjusted, k.verdict, k.needed) for name, k in named.items()]
+    rows += [_row(f"× {e.factors[1]} {e.changes[1][0]} → {e.changes[1][1]}", e, e.paired.p, e.verdict, None) for e in decision.interactions]
+    heads = ("", "questions", decision.change[0], decision.change[1], "change", "interval", "p", "won", "lost", "tied", "verdict", "would tell")
+    return Table(f"{decision.factor} {decision.change[0]} → {decision.change[1]}: {decision.measure}", heads, tuple(rows))
+
+
+def _row(name: str, effect: Any, p: float, verdict: str, needed: int | None) -> tuple[str, ...]:
+    x, m = effect.paired, effect.measure
+    means = (f"{x.before:.3f}", f"{x.after:.3f}") if len(effect.factors) == 1 else (amount(m, x.before), amount(m, x.after))
+    return (
+        name, str(x.questions), *means, amount(m, x.delta), f"{amount(m, x.low)} to {amount(m, x.high)}", f"{max(p, 1e-4):.2g}", str(x.wins), str(x.losses), str(x.ties),
+        verdict.replace("_", " "), "–" if needed is None else str(needed),
+    )  # fmt: skip
+
+
+def plot(decision: Decision, axes: Any = None) -> Any:
+    """Forest plot of the effect over all questions, per kind and per band; returns the axes."""
+    import matplotlib.pyplot as plt
+
+    rows = [("all questions", decision.overall, decision.overall.verdict)]
+    rows += [(name, k.effect, k.verdict) for name, k in decision.kinds.items()] + [
+        (f"({name})", k.effect, k.verdict) for name, k in decision.bands.items()
+    ]
+    axes = axes if axes is not None else plt.subplots(figsize=(7.2, 1.5 + 0.32 * len(rows)))[1]
+    scale = 100 if unit_of(decision.measure) == 1 else 1
+    for at, (_, effect, verdict) in enumerate(rows):
+        p = effect.paired
+        colour = {"better": _BLUE, "worse": _ORANGE}.get(verdict, _GREY)
+        axes.plot([scale * p.low, scale * p.high], [at, at], color=colour, linewidth=2)
+        axes.scatter([scale * p.delta], [at], color=colour, marker={"better": "^", "worse": "v"}.get(verdict, "o"), s=44, zorder=3)
+        axes.annotate(
+            f"{p.wins} won, {p.losses} lost of {p.questions}", (1.01, at), xycoords=("axes fraction", "data"), va="center", fontsize=8, color=_GREY
+        )
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows], fontsize=9)
+    axes.invert_yaxis()
+    axes.set_xlabel(
+        f"difference in {decision.measure} ({'percentage points' if scale == 100 else 'a question'}) with its interval; ▲ better, ▼ worse, ● cannot tell",
+        fontsize=8,
+    )
+    axes.set_title(
+        f"{decision.factor}: {decision.change[0]} → {decision.change[1]} on {decision.collection}: {decision.verdict.replace('_', ' ')}",
+        loc="left",
+        fontsize=11,
+    )
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    return axes
+
+
+def draw(decision: Decision, to: Path | None = None) -> Path:
+    """Writes the plot as PNG and returns the file. ServerError where it cannot be written."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    path = to if to is not None else Path("reports") / f"decide-{decision.experiment_id}.png"
+    axes = plot(decision)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        axes.figure.savefig(path, dpi=150, bbox_inches="tight", metadata={"Software": None})
+    except (OSError, ValueError) as error:
+        raise ServerError(f"the plot cannot be written to {path} ({error}): name a .png file behind --plot.") from None
+    finally:
+        plt.close(axes.figure)
+    return path
