@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import math
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -234,7 +234,12 @@ class Settings(_Flags):
     )
     ef_search: int = _flag(200, "breadth of the HNSW search", low=1, high=1000, unit="nodes", reaches=("dense",), source="pgvector")
     rrf_k: int = _flag(
-        60, "constant of reciprocal rank fusion: score = Σ weight/(rrf_k + rank)", low=0, high=10_000, reaches=("fuse",), source="Cormack et al. 2009"
+        10,
+        "constant of reciprocal rank fusion: score = Σ weight/(rrf_k + rank); 60 in its paper",
+        low=0,
+        high=10_000,
+        reaches=("fuse",),
+        source="Cormack et al. 2009",
     )
     dense_weight: float = _flag(
         1.0, "weight of the dense arm in the fusion; at 0 the arm is not executed", off=0.0, low=0, high=1000, reaches=("fuse",)
@@ -247,7 +252,7 @@ class Settings(_Flags):
         1.0, "weight of the external arm in the fusion; at 0 it is not asked", off=0.0, low=0, high=1000, reaches=("fuse",)
     )
     authority_weight: float = _flag(
-        0.08, "bonus of the highest authority tier, as a share of the best attainable fused score", off=0.0, low=0, high=10, reaches=("authority",)
+        0.3, "bonus of the highest authority tier, as a share of the best attainable fused score", off=0.0, low=0, high=10, reaches=("authority",)
     )
     steps_weight: float = _flag(
         0.0,
@@ -496,9 +501,19 @@ def named(name: str) -> Settings:
 def clean_factors(factors: Mapping[str, Iterable[str | float]]) -> dict[str, list[str]]:
     """Flag → its words, stripped, in order of the flags' declaration. Raises UsageError for an unknown flag, for a factor with fewer than two values, with
     the same value twice, or given twice."""
+    return _clean(Settings, factors)
+
+
+def split_factors(factors: Mapping[str, Iterable[str | float]]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """(factors that are ingest flags, factors that are flags of search), each as `clean_factors` gives them: what is of neither is taken for a flag of search, and refused."""
+    ingest = {name: words for name, words in factors.items() if name.replace("-", "_") in IngestSettings.flags()}
+    return _clean(IngestSettings, ingest), _clean(Settings, {name: words for name, words in factors.items() if name not in ingest})
+
+
+def _clean(of: type[_Flags], factors: Mapping[str, Iterable[str | float]]) -> dict[str, list[str]]:
     clean: dict[str, list[str]] = {}
     for name, words in factors.items():
-        flag = Settings.flag(name)
+        flag = of.flag(name)
         values = [str(word).strip() for word in words]
         parsed = [flag.parse(word) for word in values]
         if len(values) < 2:
@@ -508,7 +523,7 @@ def clean_factors(factors: Mapping[str, Iterable[str | float]]) -> dict[str, lis
         if flag.name in clean:
             raise UsageError(f"--factor {flag.name} is given twice: list its values behind one --factor.")
         clean[flag.name] = values
-    return {name: clean[name] for name in Settings.flags() if name in clean}
+    return {name: clean[name] for name in of.flags() if name in clean}
 
 
 def grid(factors: Mapping[str, Iterable[str | float]], base: Settings) -> list[tuple[dict[str, str], Settings]]:
@@ -519,7 +534,25 @@ def grid(factors: Mapping[str, Iterable[str | float]], base: Settings) -> list[t
     >>> [p["defines"] for p, _ in grid({"defines": ["off", "question"]}, Settings())]
     ['off', 'question']
     """
+    return [(member, base.with_words(member)) for member in combinations(clean_factors(factors))]
+
+
+def combinations(factors: Mapping[str, Sequence[str]], design: str = "full") -> list[dict[str, str]]:
+    """The members of a grid, the first factor varying slowest.
+
+    `full`: every combination. `oat`: the first values, and each other value alone. `half`: of two-valued factors (at least three) the half in which an even number has
+    its other value; each main effect is then mixed up with the interaction of all the others (Box, Hunter & Hunter 2005, ch. 6). UsageError for another design.
+    """
     members: list[dict[str, str]] = [{}]
-    for name, words in clean_factors(factors).items():
+    for name, words in factors.items():
         members = [{**member, name: word} for member in members for word in words]
-    return [(member, base.with_words(member)) for member in members]
+    if design == "full":
+        return members
+    off = [{name for name, words in factors.items() if member[name] != words[0]} for member in members]
+    if design == "oat":
+        return [member for member, changed in zip(members, off, strict=True) if len(changed) <= 1]
+    if design == "half":
+        if len(factors) < 3 or any(len(words) != 2 for words in factors.values()):
+            raise UsageError("--design half takes at least three factors of two values each: use full or oat.")
+        return [member for member, changed in zip(members, off, strict=True) if len(changed) % 2 == 0]
+    raise unknown("design", design, ["full", "oat", "half"])

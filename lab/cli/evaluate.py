@@ -79,6 +79,17 @@ def print_health(health: Mapping[str, Any]) -> None:
         line("")
         cells = [(stage, str(count), in_words(stage)) for stage, count in health["lost"].items()]
         print_table(("lost at", "questions", f"no answer among the first {health['k']}"), cells, numeric=(False, True, False))
+    if abstain := health.get("abstain"):
+        passing = next((point for point in abstain["curve"] if point[1] <= 0.95), None)
+        said = (
+            f"; a floor of {passing[0]:.3f} lets {100 * passing[1]:.0f} % of the former pass and {100 * passing[2]:.0f} % of the latter"
+            if passing
+            else ""
+        )
+        line("")
+        line(
+            f"abstain: AUROC {abstain['auroc']:.3f} over {abstain['answerable']} answerable and {abstain['unanswerable']} unanswerable questions{said}"
+        )
     changed = list(dict.fromkeys([*health["rescued"], *health["harmed"], *health["first_lost"]]))
     if changed:
         line("")
@@ -98,23 +109,48 @@ def ablate(
     split_by: SplitBy = "component",
     settings: Named = "default",
     measures: Measures = None,
+    design: Annotated[
+        str, Parameter(help="full: every combination; oat: one factor at a time; half: half of the combinations of two-valued factors")
+    ] = "full",
+    jobs: Annotated[int, Parameter(help="how many search at once; the result is the same")] = 1,
+    dry_run: Annotated[bool, Parameter(name="--dry-run", negative=(), help="say what it would take, and record nothing")] = False,
     json: Json = False,
     flags: SearchFlags = None,
 ) -> int:
-    """Run every combination of the factors' values, and record each as a run of one experiment. Several --settings (a,b,c) are a factor too."""
+    """Run the combinations of the factors' values, and record each as a run of one experiment. Several --settings (a,b,c) are a factor too, and so is an ingest flag
+    (chunker=heading,fixed): a derived collection is made for each of its values."""
     from lab.evaluation.experiment import ablate as execute
+    from lab.evaluation.experiment import estimate
     from lab.evaluation.measures import DEFAULT
     from lab.gold.files import load_gold
-    from lab.settings import clean_factors
+    from lab.settings import split_factors
+    from lab.store.connect import connect
 
+    if jobs < 1:
+        raise UsageError(f"--jobs {jobs} is too few: at least 1.")
     factors = parse_factors(factor or [])
-    clean_factors(factors)
+    split_factors(factors)
+    if dry_run:
+        with connect() as store:
+            said = estimate(
+                collection, load_gold(gold, split=split, split_by=split_by), factors, store=store, settings=settings, design=design, **passed(flags)
+            )
+        if json:
+            print_json(said.to_json())
+        else:
+            line(
+                f"{said.members} runs on {said.collections} collections, {said.questions} questions each: {said.members * said.questions} searches, at most {said.pairs} pairs to rerank, "
+                f"about {said.seconds:.0f} seconds"
+            )
+        return 0
     done = execute(
         collection,
         load_gold(gold, split=split, split_by=split_by),
         factors,
         settings=settings,
         measures=measures or DEFAULT,
+        design=design,
+        jobs=jobs,
         command=command_line(),
         **passed(flags),
     )

@@ -126,8 +126,8 @@ def _begin(
 ) -> Work:
     existing = collections.find(store, name)
     base = settings or (existing.ingest if existing else IngestSettings())
-    wanted = _resolved(base.with_words(words))
-    made = _resolved(existing.ingest).as_dict() if existing is not None else wanted.as_dict()
+    wanted = resolved(base.with_words(words))
+    made = resolved(existing.ingest).as_dict() if existing is not None else wanted.as_dict()
     differing = next((key for key, value in wanted.as_dict().items() if made[key] != value), None)
     if differing is not None:
         raise UsageError(
@@ -160,7 +160,7 @@ def _own(work: Work, sources: list[str]) -> None:
         raise UsageError(f"the collection holds a document {other[0]} {whose}: use another collection, or another name for the folder.")
 
 
-def _resolved(settings: IngestSettings) -> IngestSettings:
+def resolved(settings: IngestSettings) -> IngestSettings:
     """With prefixes in so many words: what a model is known to want may be learnt later."""
     return dataclasses.replace(settings, query_prefix=prefix_of(settings, "query") or "none", passage_prefix=prefix_of(settings, "passage") or "none")
 

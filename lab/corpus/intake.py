@@ -24,7 +24,7 @@ from lab.store import collections, documents, ledger, tenants
 from lab.store.collections import Collection
 from lab.store.connect import Store
 
-_WINDOW = 1024  # chunks that are embedded together: the more, the less padding; vectors are kept as they come, so that a stop loses none
+WINDOW = 1024  # chunks that are embedded together: the more, the less padding; vectors are kept as they come, so that a stop loses none
 
 
 @dataclass(slots=True)
@@ -66,10 +66,10 @@ def files_in(work: Work, files: Sequence[sources.File], password: str | None) ->
                 continue
             window.append(load)
             held += len(load.chunks)
-            if held >= _WINDOW:
-                _store(work, window, bar)
+            if held >= WINDOW:
+                store_window(work, window, bar)
                 window, held = [], 0
-        _store(work, window, bar)
+        store_window(work, window, bar)
 
 
 def _size(file: sources.File) -> int:
@@ -88,7 +88,7 @@ def _read(work: Work, file: sources.File, worker: Worker, password: str | None) 
         if outcome.document is None:
             _unchanged(work, file.source, row)
             return None
-        load = _load(work, outcome.document, str(file.root), outcome.digest, outcome.size)
+        load = prepare(work, outcome.document, str(file.root), outcome.digest, outcome.size)
         if not load.chunks:
             raise Refused("empty: the file holds no text")
         return load
@@ -131,19 +131,20 @@ def records_in(work: Work, path: Path) -> None:
                 _unchanged(work, document.source, row)
                 bar.advance(len(line) / 1000)
                 continue
-            load = _load(work, document, root, digest, len(line))
+            load = prepare(work, document, root, digest, len(line))
             if not load.chunks:
                 _refuse(work, document.source, root, "empty: the record holds no text", len(line))
                 continue
             window.append(load)
             held += len(load.chunks)
-            if held >= (_WINDOW if work.model.dim is not None else 5 * _WINDOW):
-                _store(work, window, bar, together=True)
+            if held >= (WINDOW if work.model.dim is not None else 5 * WINDOW):
+                store_window(work, window, bar, together=True)
                 window, held = [], 0
-        _store(work, window, bar, together=True)
+        store_window(work, window, bar, together=True)
 
 
-def _load(work: Work, document: Document, root: str, digest: bytes, size: int) -> documents.Load:
+def prepare(work: Work, document: Document, root: str, digest: bytes, size: int) -> documents.Load:
+    """A document cut into chunks, ready to be embedded and stored."""
     prefix = prefix_of(work.settings, "passage")
     window = work.model.limit
     if window is not None and prefix:
@@ -158,7 +159,7 @@ def _load(work: Work, document: Document, root: str, digest: bytes, size: int) -
     return documents.Load(document, root, digest, size, tier, chunks, bodies, [], work.tenant)
 
 
-def _store(work: Work, window: Sequence[documents.Load], bar: Progress, *, together: bool = False) -> None:
+def store_window(work: Work, window: Sequence[documents.Load], bar: Progress, *, together: bool = False) -> None:
     """Embeds the texts of a window in one go, then stores its documents."""
     if not window:
         return

@@ -103,8 +103,11 @@ def _contrasts(factors: Mapping[str, Sequence[str]], runs: Sequence[Run]) -> Ite
     for factor, values in factors.items():
         for high in values[1:]:
             pairs = [(i, place[other]) for key, i in place.items() if key[factor] == values[0] and (other := key.with_value(factor, high)) in place]
-            if pairs:
-                yield _Contrast((factor,), ((values[0], high),), (tuple(a for a, _ in pairs), tuple(b for _, b in pairs)))
+            groups: tuple[tuple[int, ...], ...] = (tuple(a for a, _ in pairs), tuple(b for _, b in pairs))
+            if not pairs:  # a part of a grid in which no two members differ in this factor alone
+                groups = tuple(tuple(i for key, i in place.items() if key[factor] == value) for value in (values[0], high))
+            if all(groups):
+                yield _Contrast((factor,), ((values[0], high),), groups)
     for one, two in itertools.combinations(factors, 2):
         for first, second in itertools.product(factors[one][1:], factors[two][1:]):
             squares = []

@@ -7,16 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lab.corpus.variants import variant
 from lab.errors import CannotJudge, UsageError
 from lab.evaluation.compare import PRIMARY
 from lab.evaluation.effects import Effect, effects
 from lab.evaluation.measures import DEFAULT, parse
 from lab.evaluation.recorded import Run, of_rows
-from lab.evaluation.run import as_gold, execute, new_id
+from lab.evaluation.run import answerable, as_gold, execute, new_id
 from lab.gold.check import circular, fit
 from lab.records import GoldSet
-from lab.retrieval.search import check_runnable, open_corpus
-from lab.settings import Settings, clean_factors, grid, named
+from lab.retrieval.context import Corpus
+from lab.retrieval.search import Shared, check_runnable, open_corpus, question_vectors, rank
+from lab.settings import IngestSettings, Settings, combinations, named, split_factors
 from lab.store import runs as store_runs
 from lab.store.connect import Store, connect
 
@@ -97,56 +99,140 @@ class Experiment:
 
 
 def ablate(
-    collection: str,
-    gold: str | GoldSet,
-    factors: Mapping[str, Sequence[str | float]],
-    *,
-    store: Store | None = None,
-    settings: Settings | str | None = None,
-    split: str | None = None,
-    measures: Sequence[str] = DEFAULT,
-    command: str = "",
-    **flags: str | float,
-) -> Experiment:
-    """Runs every combination of the factors' values and records each as a run of one experiment.
+    collection: str, gold: str | GoldSet, factors: Mapping[str, Sequence[str | float]], *, store: Store | None = None, settings: Settings | str | None = None,
+    split: str | None = None, measures: Sequence[str] = DEFAULT, design: str = "full", jobs: int = 1, command: str = "", **flags: str | float,
+) -> Experiment:  # fmt: skip
+    """Runs the combinations of the factors' values and records each as a run of one experiment.
 
     The first value of a factor is what the others are compared with. Several named settings (`settings="default,dense-only"`) are a factor too, whose first is
-    what the others are compared with. `flags` are held fixed. Raises UsageError for unknown names and values.
+    what the others are compared with. A factor may be an ingest flag (`chunker`): a derived collection is made for each of its levels from the stored documents, and kept.
+    `design`: full, oat, half (`lab.settings.combinations`). `jobs` searchers work at once; the result is the same. `flags` are held fixed. Raises UsageError for unknown
+    names and values.
     """
     if store is None:
         with connect() as opened:
-            return ablate(collection, gold, factors, store=opened, settings=settings, split=split, measures=measures, command=command, **flags)
+            return ablate(
+                collection, gold, factors, store=opened, settings=settings, split=split, measures=measures, design=design, jobs=jobs, command=command, **flags
+            )  # fmt: skip
     start = time.monotonic()
-    names = _names(settings)
-    fixed = {Settings.flag(name).name: str(value) for name, value in flags.items()}
-    words = clean_factors(factors)
-    if not words and not names:
-        raise UsageError("an ablation needs at least one --factor, as in --factor defines=off,question, or several --settings.")
-    both = sorted(set(fixed) & set(words))
-    if both:
-        raise UsageError(f"{both[0]} is both a factor and held fixed: give it once.")
+    planned = _plan(store, collection, factors, settings, design, flags)
     wanted = [parse(m) for m in dict.fromkeys([*measures, PRIMARY])]
-    corpus = open_corpus(store, collection)
     loaded = as_gold(gold, split)
-    bases = {name: named(name) for name in names} or {"": named(settings) if isinstance(settings, str) else settings or Settings()}
-    members = [
-        ({**({"settings": name} if names else {}), **fixed, **passed}, member)
-        for name, base in bases.items()
-        for passed, member in grid(words, base.with_words(fixed))
-    ]
-    for _, member in members:
-        check_runnable(corpus, member)
-    words = {**({"settings": names} if names else {}), **words}
-    fitted = fit(corpus.store, corpus.collection, loaded).gold  # the runs score what fits, and are recorded with its digest
+    fitted = fit(store, planned[0].corpus.collection, loaded).gold  # the runs score what fits, and are recorded with its digest
+    words = planned[0].factors
     experiment_id = new_id("e")
     store_runs.begin_experiment(store, experiment_id, collection, loaded.name, fitted.digest, words, command)
-    done = execute(corpus, loaded, members, measures=wanted, experiment_id=experiment_id)
+    done: list[Run] = []
+    for group in planned:
+        done += execute(group.corpus, loaded, group.members, measures=wanted, experiment_id=experiment_id, jobs=jobs)
     store_runs.finish_experiment(store, experiment_id)
     still = inert(store, words, done)
     return Experiment(
         experiment_id, collection, loaded.name, fitted.digest, words, done, effects(words, done, still), still,
-        time.monotonic() - start, circular(loaded.name, loaded.questions, words),
+        time.monotonic() - start, _warnings(loaded, words, design),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The members that search one collection (of the levels of the ingest factors), in the order of the grid."""
+
+    corpus: Corpus
+    members: list[tuple[dict[str, str], Settings]]
+    factors: dict[str, list[str]]
+
+
+def _plan(
+    store: Store,
+    collection: str,
+    factors: Mapping[str, Sequence[str | float]],
+    settings: Settings | str | None,
+    design: str,
+    flags: Mapping[str, str | float],
+) -> list[_Group]:
+    """Everything is checked before a derived collection is made or anything recorded."""
+    names = _names(settings)
+    fixed = {Settings.flag(name).name: str(value) for name, value in flags.items()}
+    ingest, search = split_factors(factors)
+    words: dict[str, list[str]] = {**ingest, **({"settings": names} if names else {}), **search}
+    if not words:
+        raise UsageError("an ablation needs at least one --factor, as in --factor defines=off,question, or several --settings.")
+    both = sorted(set(fixed) & set(search))
+    if both:
+        raise UsageError(f"{both[0]} is both a factor and held fixed: give it once.")
+    base = named(settings) if isinstance(settings, str) and not names else settings if isinstance(settings, Settings) else Settings()
+    whole = open_corpus(store, collection)
+    groups: dict[tuple[str, ...], list[tuple[dict[str, str], Settings]]] = {}
+    for member in combinations(words, design):
+        start = named(member["settings"]) if names else base
+        passed = {**fixed, **{name: member[name] for name in search}}
+        told = {**{name: member[name] for name in ingest}, **({"settings": member["settings"]} if names else {}), **passed}
+        groups.setdefault(tuple(member[name] for name in ingest), []).append((told, start.with_words(passed)))
+    if not ingest:
+        for _, member_settings in groups[()]:
+            check_runnable(whole, member_settings)
+        return [_Group(whole, groups[()], words)]
+    found = []
+    for levels, members in groups.items():
+        made = variant(store, whole.collection, dict(zip(ingest, levels, strict=True)))
+        corpus = open_corpus(store, made.name)
+        for _, member_settings in members:
+            check_runnable(corpus, member_settings)
+        found.append(_Group(corpus, members, words))
+    return found
+
+
+def _warnings(gold: GoldSet, factors: Mapping[str, Sequence[str]], design: str) -> list[str]:
+    said = circular(gold.name, gold.questions, factors)
+    return (
+        [*said, "half of the grid was run: each main effect is mixed up with the interaction of all the other factors"] if design == "half" else said
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What an ablation would take: members, questions, searches, pairs for a reranker at most, and seconds by a few questions that were tried."""
+
+    members: int
+    collections: int
+    questions: int
+    pairs: int
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of `lab ablate --dry-run --json`."""
+        return {
+            "schema_version": 1, "members": self.members, "collections": self.collections, "questions": self.questions, "searches": self.members * self.questions,
+            "pairs": self.pairs, "seconds": round(self.seconds, 1),
+        }  # fmt: skip
+
+
+_TRIED = 5  # questions
+
+
+def estimate(
+    collection: str, gold: str | GoldSet, factors: Mapping[str, Sequence[str | float]], *, store: Store, settings: Settings | str | None = None, split: str | None = None,
+    design: str = "full", **flags: str | float,
+) -> Estimate:  # fmt: skip
+    """Tries five questions with every member and records nothing. Derived collections are made, since what they hold cannot be foretold; they are kept for the run."""
+    planned = _plan(store, collection, factors, settings, design, flags)
+    loaded = as_gold(gold, split)
+    asked = answerable(fit(store, planned[0].corpus.collection, loaded).gold)
+    tried = asked[:: max(1, len(asked) // _TRIED)][:_TRIED]
+    seconds, pairs = 0.0, 0
+    for group in planned:
+        dense = any(member.dense_arm != "none" for _, member in group.members)
+        vectors = question_vectors(group.corpus, [q.text for q in tried]) if dense else [None] * len(tried)
+        begin = time.monotonic()
+        with store.held():
+            for question, vector in zip(tried, vectors, strict=True):
+                shared = Shared(group.corpus, question.text, vector)
+                for _, member in group.members:
+                    rank(shared, member, texts=False)
+        seconds += (time.monotonic() - begin) / max(len(tried), 1) * len(asked)
+        depths = [member.rerank_depth for _, member in group.members if member.reranker not in {"none", "maxsim"}]
+        pairs += (min(sum(depths), 2 * max(depths)) if depths else 0) * len(asked)
+    return Estimate(sum(len(group.members) for group in planned), len(planned), len(asked), pairs, seconds)
 
 
 def _names(settings: Settings | str | None) -> list[str]:
@@ -169,7 +255,7 @@ def load(store: Store, experiment_id: str) -> Experiment:
     asked = store_runs.questions(store, entry["gold_digest"])
     done = of_rows(store, rows)
     factors = entry["factors"]
-    order = {name: factors[name] for name in ("settings", *Settings.flags()) if name in factors}
+    order = {name: factors[name] for name in (*IngestSettings.flags(), "settings", *Settings.flags()) if name in factors}
     still = inert(store, order, done)
     seconds = max(row.finished_at or row.created_at for row in rows) - min(row.created_at for row in rows)
     return Experiment(
@@ -188,8 +274,9 @@ def _pairs(factor: str, low: str, high: str, factors: Mapping[str, Sequence[str]
 def inert(store: Store, factors: Mapping[str, Sequence[str]], runs: Sequence[Run]) -> list[str]:
     """The factors that changed no ranking of any question in any pair of runs: nothing can be said of them from these runs."""
     rankings = store_runs.rankings(store, [r.run_id for r in runs])
-    return [
-        factor
-        for factor, values in factors.items()
-        if all(rankings.get(a.run_id) == rankings.get(b.run_id) for high in values[1:] for a, b in _pairs(factor, values[0], high, factors, runs))
-    ]
+    still = []
+    for factor, values in factors.items():
+        pairs = [pair for high in values[1:] for pair in _pairs(factor, values[0], high, factors, runs)]
+        if pairs and all(rankings.get(a.run_id) == rankings.get(b.run_id) for a, b in pairs):
+            still.append(factor)
+    return still

@@ -47,6 +47,7 @@ class Health:
     short: int = 0
     lost: dict[str, int] = field(default_factory=dict)  # stage → questions whose answer it lost, see lab.evaluation.losses
     weak_arm: str = ""
+    abstain: dict[str, Any] = field(default_factory=dict)  # see lab.evaluation.abstention
     notes: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:

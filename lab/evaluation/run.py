@@ -6,6 +6,7 @@ import datetime as dt
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from lab.corpus.near import near_classes
 from lab.errors import CannotJudge, LabError, ServerError, UsageError
 from lab.evaluation import environment, trec
+from lab.evaluation.abstention import abstention, signal, signals
 from lab.evaluation.coverage import Target, credit, judged, targets
 from lab.evaluation.health import columns_of, examine, grades, spread
 from lab.evaluation.kept_out import without
@@ -55,6 +57,7 @@ class _Member:
     server: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     fallbacks: set[str] = field(default_factory=set)
+    unanswerable: dict[str, float] = field(default_factory=dict)  # the floor's signal of the questions without an answer
     seconds: float = 0.0
 
 
@@ -104,8 +107,10 @@ def execute(
     *,
     measures: Sequence[Measure],
     experiment_id: str | None = None,
+    jobs: int = 1,
 ) -> list[Run]:
-    """Executes all members, question by question, sharing what they have in common; one recorded run a member, in the order given.
+    """Executes all members, question by question, sharing what they have in common; one recorded run a member, in the order given. `jobs` searchers work at once: what is
+    recorded is the same for any number of them.
 
     A question whose search fails counts 0 and makes its run `degraded`; usage errors and a server that is gone end everything. Nothing is recorded
     before it is known that the members can run and the gold set fits.
@@ -131,7 +136,11 @@ def execute(
     vectors: list[np.ndarray | None] = [None] * len(asked)
     if any(settings.dense_arm != "none" for _, settings in members):
         vectors = question_vectors(corpus, [q.text for q in asked])
-    _search(corpus, asked, vectors, working)
+    _search(corpus, asked, vectors, working, jobs)
+    for member, known in zip(
+        working, signals(corpus, [q for q in gold.questions if not q.answerable], [settings for _, settings in members]), strict=True
+    ):
+        member.unanswerable = known
     near = _near(corpus, measures)
     quotations = quoted(corpus, wanted) if any(m.name == "primary_first" for m in measures) else {}
     judged_not = refused_of(corpus, gold, asked)
@@ -226,29 +235,51 @@ def new_id(prefix: str) -> str:
     return f"{prefix}{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
-def _search(corpus: Corpus, asked: Sequence[Question], vectors: Sequence[np.ndarray | None], members: Sequence[_Member]) -> None:
-    with corpus.store.held(), Progress(f"search {corpus.collection.name}", len(asked) * len(members), "searches") as bar:
-        for question, vector in zip(asked, vectors, strict=True):
+def _search(corpus: Corpus, asked: Sequence[Question], vectors: Sequence[np.ndarray | None], members: Sequence[_Member], jobs: int) -> None:
+    """Every question for every member; entered in the order of the questions, whoever searched."""
+    with Progress(f"search {corpus.collection.name}", len(asked) * len(members), "searches") as bar:
+
+        def one(place: int) -> list[tuple[SearchResult | LabError, float]]:
+            question, vector = asked[place], vectors[place]
             shared = Shared(corpus, question.text, vector)
-            for member in members:
-                start = time.perf_counter()
-                try:
-                    found = rank(shared, member.settings, texts=False)
-                except (UsageError, CannotJudge, ServerError):
-                    raise
-                except LabError as error:
-                    found = _failed(question, member, error)
-                member.seconds += time.perf_counter() - start
-                apart = question.metadata.get("ignore")
-                member.rankings[question.question_id] = found = without(found, frozenset(map(str, apart))) if apart else found
-                if not found.results and found.diagnostic is not None:
-                    note = f"no result: {found.diagnostic.stage}"
-                    member.notes[note] = member.notes.get(note, 0) + 1
-                for note in found.ledger.notes:
-                    member.notes[note] = member.notes.get(note, 0) + 1
-                for arm in found.arms.values():
-                    _count(member, arm)
-                bar.advance()
+            apart = frozenset(map(str, question.metadata.get("ignore", ())))
+            found: list[tuple[SearchResult | LabError, float]] = []
+            with corpus.store.held():
+                for member in members:
+                    start = time.perf_counter()
+                    try:
+                        ranked = rank(shared, member.settings, texts=False)
+                        result: SearchResult | LabError = without(ranked, apart) if apart else ranked
+                    except (UsageError, CannotJudge, ServerError):
+                        raise
+                    except LabError as error:
+                        result = error
+                    found.append((result, time.perf_counter() - start))
+                    bar.advance()
+            return found
+
+        if jobs <= 1:
+            with corpus.store.held():
+                for place in range(len(asked)):
+                    _enter(asked[place], one(place), members)
+            return
+        with ThreadPoolExecutor(jobs) as pool:
+            for place, found in enumerate(pool.map(one, range(len(asked)))):
+                _enter(asked[place], found, members)
+
+
+def _enter(question: Question, found: Sequence[tuple[SearchResult | LabError, float]], members: Sequence[_Member]) -> None:
+    for member, (answer, seconds) in zip(members, found, strict=True):
+        result = _failed(question, member, answer) if isinstance(answer, LabError) else answer
+        member.seconds += seconds
+        member.rankings[question.question_id] = result
+        if not result.results and result.diagnostic is not None:
+            note = f"no result: {result.diagnostic.stage}"
+            member.notes[note] = member.notes.get(note, 0) + 1
+        for note in result.ledger.notes:
+            member.notes[note] = member.notes.get(note, 0) + 1
+        for arm in result.arms.values():
+            _count(member, arm)
 
 
 def _failed(question: Question, member: _Member, error: LabError) -> SearchResult:
@@ -351,6 +382,8 @@ def _finish(
     scores = [(question, name, value) for question, values in member.by_question.items() for name, value in values.items()]
     health = examine(member.rankings, wanted, graded, k)
     health.lost = waterfall(lost)
+    told = {question: signal(found.arms) for question, found in member.rankings.items()}
+    health.abstain = abstention({question: value for question, value in told.items() if value is not None}, member.unanswerable)
     notes = list(fitted.notes) + [f"{note} ({times} questions)" for note, times in sorted(member.notes.items())] + _warnings(member) + health.notes
     status = "degraded" if member.failed or member.fallbacks or fitted.lost else "ok"
     scored = means(member.by_question, map(str, measures))

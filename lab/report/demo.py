@@ -17,7 +17,7 @@ from lab.store.connect import Store
 
 COLLECTION = "handbook"
 ROOT = "shipped:handbook"  # the same documents wherever the lab is installed
-FACTORS = {"authority_weight": ["0", "0.08"], "defines": ["off", "question"], "dense": ["none", "hnsw"]}
+FACTORS = {"authority_weight": ["0", "0.3"], "defines": ["off", "question"], "dense": ["none", "hnsw"]}
 
 
 def demo(store: Store, *, to: Path | None = None, command: str = "lab demo") -> tuple[Experiment, Path]:

@@ -54,8 +54,8 @@ def codes_after(context: Context, candidates: list[Candidate]) -> list[Candidate
 def authority(context: Context, candidates: list[Candidate]) -> list[Candidate]:
     """Adds weight × tier/T × Σ(weights of the arms that answered)/(rrf_k + 1) to the fused score.
 
-    0.08 is thus 8 % of the best attainable fused score: at rrf_k 60 a top-tier passage at rank 6 in both arms passes a tier-0 one at rank 1
-    (61/66 + 0.08 > 1), at rank 7 it does not (61/67 + 0.08 < 1).
+    0.3 is thus 30 % of the best attainable fused score: at rrf_k 10 a top-tier passage at rank 5 in both arms passes a tier-0 one at rank 1
+    (11/15 + 0.3 > 1), at rank 6 it does not (11/16 + 0.3 < 1); so does 0.08 at rrf_k 60 from rank 6 (61/66 + 0.08 > 1), not from rank 7.
     """
     s, top = context.settings, context.corpus.collection.top_tier
     if s.authority_weight == 0 or top == 0:

@@ -13,7 +13,8 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from lab.codes import VERSION, side_tokens
-from lab.records import Chunk, Document, Hyperlink
+from lab.errors import UsageError
+from lab.records import Block, Chunk, Document, Hyperlink
 from lab.store import bulk, ledger
 from lab.store.collections import Collection, statement
 from lab.store.connect import Connection, Store
@@ -225,6 +226,43 @@ def text_between(store: Store, collection: Collection, source: str, start: int, 
         {"at": start + 1, "many": max(end - start, 0), "source": source},
     )
     return str(rows[0][0]) if rows else ""
+
+
+def stored(store: Store, collection: Collection) -> Iterator[tuple[Document, str, bytes]]:
+    """(document as its reader saw it, root, content hash) of every document, by source, streamed: what can be cut and embedded anew without its file.
+
+    UsageError for a collection with tenants: a copy of it would lie outside of their walls.
+    """
+    schema = sql.Identifier(collection.schema)
+    if store.rows(sql.SQL("select from {}.files where tenant is not null limit 1").format(schema)):
+        raise UsageError(f"{collection.name!r} holds documents of tenants: its ingest flags cannot be factors.")
+    with store.connection() as connection, connection.cursor(name="stored") as cursor:
+        cursor.execute(
+            sql.SQL(
+                "select source, title, text, format, metadata, structure, source_url, document_version, last_updated, extractor, root, content_hash from {}.files "
+                "where status in ('indexed', 'missing') and text is not null order by source"
+            ).format(schema)
+        )
+        for source, title, text, format_, metadata, saw, url, version, updated, extractor, root, content_hash in cursor:
+            blocks = tuple(Block(*block) for block in saw.get("blocks", ())) or ((Block("paragraph", 0, len(text)),) if text.strip() else ())
+            yield (
+                Document(
+                    source, title, text, blocks, format_, metadata, tuple((at, page) for at, page in saw.get("pages", ())), saw.get("anchors", {}),
+                    tuple(Hyperlink(*link) for link in saw.get("hyperlinks", ())), tuple((a, b, c) for a, b, c in saw.get("terms", ())), url, version,
+                    updated.isoformat() if updated else "", extractor,
+                ),
+                root, bytes(content_hash or b""),
+            )  # fmt: skip
+
+
+def characters(store: Store, collection: Collection) -> int:
+    """How long all stored texts are together."""
+    rows = store.rows(
+        sql.SQL("select coalesce(sum(length(text)), 0) from {}.files where status in ('indexed', 'missing')").format(
+            sql.Identifier(collection.schema)
+        )
+    )
+    return int(rows[0][0])
 
 
 def without_vector(store: Store, collection: Collection) -> frozenset[int]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from lab.errors import UsageError, unknown
@@ -269,6 +270,82 @@ def scores(store: Store, run_ids: Sequence[str]) -> list[tuple[str, str, str, fl
         {"ids": list(run_ids)},
     )
     return [(str(a), str(b), str(c), float(d)) for a, b, c, d in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResult:
+    """A result as recorded, with its passage as the run saw it; `class_id` in hex."""
+
+    question_id: str
+    rank: int
+    chunk_id: str
+    source: str
+    start: int
+    end: int
+    class_id: str
+    score: float
+    similarity: float | None
+    grade: int
+    by_twin: bool
+    linked_by: str | None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(getattr(self, name) for name in self.__slots__)
+
+
+def results(store: Store, run_id: str) -> list[StoredResult]:
+    """Every result of a run, by question and rank."""
+    rows = store.rows(
+        "select r.question_id, r.rank, p.chunk_id, p.source, p.start, p.\"end\", encode(p.class_id, 'hex'), r.score, r.similarity, r.grade, r.by_twin, r.linked_by "
+        "from lab.results r join lab.passages p using (passage_id) where r.run_id = %(r)s order by 1, 2",
+        {"r": run_id},
+    )
+    return [StoredResult(*row) for row in rows]
+
+
+def listed(store: Store, run_id: str) -> dict[str, tuple[str, ...]]:
+    """Question → chunk ids, best first."""
+    found: dict[str, list[str]] = {}
+    for result in results(store, run_id):
+        found.setdefault(result.question_id, []).append(f"{result.chunk_id}[{result.start},{result.end})")
+    return {question: tuple(names) for question, names in found.items()}
+
+
+def enter_run(
+    store: Store, row: RunRow, scores: Sequence[tuple[str, str, float]], results: Sequence[StoredResult], lost: Sequence[tuple[str, str, int]]
+) -> None:
+    """Enters a run that was made elsewhere, as it was; without its experiment and its ledger, of which only the losses are known."""
+    listed = [(r.chunk_id, r.source, r.start, r.end, bytes.fromhex(r.class_id)) for r in results]
+    ids = intern_passages(store, row.collection, listed)
+    with store.connection() as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "insert into lab.runs (run_id, collection, gold, gold_digest, split, status, settings, settings_digest, passed, inputs, environment, server, engines, seed, questions, "
+            "unjudged, notes, timings, stages, created_at, finished_at, health) "
+            "values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            [
+                row.run_id, row.collection, row.gold, row.gold_digest, row.split, row.status, Jsonb(row.settings), row.settings_digest, Jsonb(row.passed), Jsonb(row.inputs),
+                Jsonb(row.environment), Jsonb(row.server), Jsonb(row.engines), row.seed, row.questions, Jsonb(row.unjudged), Jsonb(row.notes), Jsonb(row.timings), list(row.stages),
+                row.created_at, row.finished_at, Jsonb(row.health),
+            ],
+        )  # fmt: skip
+        with cursor.copy("copy lab.scores (run_id, question_id, measure, value) from stdin") as copy:
+            for question_id, measure, value in scores:
+                copy.write_row((row.run_id, question_id, measure, value))
+        with cursor.copy("copy lab.results (run_id, question_id, rank, passage_id, score, similarity, grade, by_twin, linked_by) from stdin") as copy:
+            for r, passage in zip(results, ids, strict=True):
+                copy.write_row((row.run_id, r.question_id, r.rank, passage, r.score, r.similarity, r.grade, r.by_twin, r.linked_by))
+        with cursor.copy("copy lab.ledger (run_id, question_id, passages, ranks, seconds, lost, lost_rank) from stdin") as copy:
+            for question_id, stage, rank in lost:
+                copy.write_row((row.run_id, question_id, [], [], Jsonb({}), stage, rank))
+
+
+def chunk_names(store: Store, collection: Any, keys: Sequence[int]) -> dict[int, str]:
+    """Key → chunk id of some chunks of a collection."""
+    rows = store.rows(
+        sql.SQL("select key, source || '::' || n from {}.chunks where key = any(%(keys)s)").format(sql.Identifier(collection.schema)),
+        {"keys": list(keys)},
+    )
+    return {int(key): str(name) for key, name in rows}
 
 
 def losses(store: Store, run_ids: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -9,7 +9,7 @@
 --   rrf_k       int      constant of the fusion
 --   limit       int      rows wanted
 \if :{?candidates} \else \set candidates 100 \endif
-\if :{?rrf_k} \else \set rrf_k 60 \endif
+\if :{?rrf_k} \else \set rrf_k 10 \endif
 \if :{?limit} \else \set limit 10 \endif
 with nearest as materialized (
     select key, source, n, embedding <=> :'vector'::halfvec as distance

@@ -18,4 +18,4 @@ def test_the_demo_answers_with_an_experiment_and_a_report(lab: Lab, tmp_path: Pa
     assert not ids[0] & ids[1], "every member is executed again"
     assert [r["scores"] for r in first.json["runs"]] == [r["scores"] for r in second.json["runs"]]
     shown = lab("demo", "-q")
-    assert "points" in shown.out and "wins" in shown.out and shown.out.splitlines()[-1].startswith("next ")
+    assert "percentage points" in shown.out and "won" in shown.out and shown.out.splitlines()[-1].startswith("next ")

@@ -50,7 +50,7 @@ def test_a_comparison_pairs_by_question(handbook: Store, both: Run, lexical: Run
 
 
 def test_two_flags_that_differ_claim_no_single_effect(handbook: Store, both: Run) -> None:
-    other = run("handbook", load_gold(GOLD), store=handbook, rrf_k=10, dense_weight=0.5)
+    other = run("handbook", load_gold(GOLD), store=handbook, rrf_k=60, dense_weight=0.5)
     found = compare(both.run_id, other.run_id, store=handbook)
     assert set(found.flags_that_differ) == {"rrf_k", "dense_weight"}
     assert "2 flags differ" in found.words and any("no effect of a single flag" in w for w in found.warnings)

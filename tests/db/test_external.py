@@ -43,7 +43,7 @@ def test_the_list_alone_is_the_ranking(parts: Store, monkeypatch: pytest.MonkeyP
                                      {"source": "a.md", "start": at + 1, "end": at + 5}]})  # fmt: skip
     found = search("c", "anything", store=parts, dense="none", lexical="none", external=f"{fake.url}/search", authority_weight=0)
     assert [r.chunk_id for r in found.results] == ["a.md::3", "a.md::1", "b.md::1"]
-    assert [r.score for r in found.results] == [1 / 61, 1 / 62, 1 / 63]
+    assert [r.score for r in found.results] == [1 / 11, 1 / 12, 1 / 13]
     assert fake.asked == [("/search", {"question": "anything", "k": 100}, "Bearer key-of-theirs")]
     assert found.arms["external"].hits[0].score == 9.5
 

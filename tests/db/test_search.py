@@ -442,7 +442,7 @@ def test_the_one_statement_for_psql_ranks_as_the_lab_does(handbook: Store) -> No
                 "index": corpus.collection.bm25_index,
                 "question": question,
                 "candidates": 100,
-                "rrf_k": 60,
+                "rrf_k": 10,
                 "limit": 10,
             }
             rows = connection.execute(query("search/hybrid", schema=corpus.collection.schema), values).fetchall()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections.abc import Sequence
 from fractions import Fraction
@@ -35,8 +36,11 @@ def context(settings: Settings, tiers: Sequence[int] = (9,), arm_weight: float =
     return Context("q", settings, corpus, Lookups(corpus), None, members or {}, arm_weight=arm_weight)
 
 
+SIXTY = Settings(rrf_k=60, authority_weight=0.08)  # as in the papers that fuse with 60
+
+
 def test_rrf_is_literal_arithmetic() -> None:
-    fused = fuse({"dense": arm("dense", [hit("a"), hit("b")]), "lexical": arm("lexical", [hit("b"), hit("c")])}, Settings(), {})
+    fused = fuse({"dense": arm("dense", [hit("a"), hit("b")]), "lexical": arm("lexical", [hit("b"), hit("c")])}, SIXTY, {})
     assert [c.hit.source for c in fused] == ["b", "a", "c"]
     assert [c.score for c in fused] == [float(Fraction(1, 62)) + 1 / 61, 1 / 61, 1 / 62]
     assert fused[0].arm_ranks == {"dense": 2, "lexical": 1}
@@ -51,7 +55,7 @@ def test_copies_take_one_rank() -> None:
     copies = [hit("a", cls=b"x", key=1), hit("b", cls=b"x", key=2), hit("c", key=3)]
     assert ranks(copies, True) == [1, 1, 2]
     assert ranks(copies, False) == [1, 2, 3]
-    fused = fuse({"dense": arm("dense", copies)}, Settings(), {b"x": copies[:2]})
+    fused = fuse({"dense": arm("dense", copies)}, SIXTY, {b"x": copies[:2]})
     assert [(c.hit.source, c.score, c.copies) for c in fused] == [("a", 1 / 61, (2,)), ("c", 1 / 62, ())]
 
 
@@ -62,19 +66,28 @@ def _at_rank(rank: int, tier: int, name: str) -> Candidate:
 
 def test_a_top_tier_passage_at_rank_six_in_both_arms_passes_a_tier_zero_one_at_rank_one() -> None:
     # 61/66 + 0.08 = 1.0042 > 1
-    out = authority(context(Settings()), [_at_rank(1, 0, "a"), _at_rank(6, 9, "b")])
+    out = authority(context(SIXTY), [_at_rank(1, 0, "a"), _at_rank(6, 9, "b")])
     assert [c.hit.source for c in out] == ["b", "a"]
 
 
 def test_at_rank_seven_it_does_not() -> None:
     # 61/67 + 0.08 = 0.9904 < 1
-    out = authority(context(Settings()), [_at_rank(1, 0, "a"), _at_rank(7, 9, "b")])
+    out = authority(context(SIXTY), [_at_rank(1, 0, "a"), _at_rank(7, 9, "b")])
     assert [c.hit.source for c in out] == ["a", "b"]
+
+
+def test_by_default_rank_five_passes_rank_one_and_rank_six_does_not() -> None:
+    # 11/15 + 0.3 = 1.033 > 1; 11/16 + 0.3 = 0.9875 < 1
+    def first(rank: int) -> str:
+        pair = [Candidate(hit(name, tier=tier), 2 / (10 + at), 2 / (10 + at)) for at, tier, name in ((1, 0, "a"), (rank, 9, "b"))]
+        return authority(context(Settings()), pair)[0].hit.source
+
+    assert (first(5), first(6)) == ("b", "a")
 
 
 def test_the_boundary_does_not_move_when_one_arm_abstains() -> None:
     lists = [(Candidate(hit("a"), 1 / 61, 1 / 61), Candidate(hit("b", tier=9), 1 / (60 + rank), 0.0)) for rank in (6, 7)]
-    first = [next(c.hit.source for c in authority(context(Settings(), arm_weight=1.0), list(pair))) for pair in lists]
+    first = [next(c.hit.source for c in authority(context(SIXTY, arm_weight=1.0), list(pair))) for pair in lists]
     assert first == ["b", "a"]
 
 
@@ -85,7 +98,7 @@ def test_no_tiers_or_no_weight_changes_nothing() -> None:
 
 
 def test_after_a_reranker_ranks_take_the_place_of_scores() -> None:
-    settings = Settings(reranker="maxsim")
+    settings = dataclasses.replace(SIXTY, reranker="maxsim")
     listed = [
         Candidate(hit(n, tier=t), s, s)
         for n, t, s in [("a", 0, 0.9), ("b", 0, 0.8), ("c", 0, 0.7), ("d", 0, 0.6), ("e", 0, 0.5), ("f", 9, 0.4), ("g", 9, 0.3)]

@@ -13,7 +13,7 @@ from lab.settings import NAMED, IngestSettings, Settings, clean_factors, grid, n
     [
         ("defines", "0", "off"), ("defines", "false", "off"), ("defines", "no", "off"), ("defines", "1", "question"), ("defines", "on", "question"),
         ("cites", "yes", "on"), ("dense", "off", "none"), ("dense", "1", "hnsw"), ("reranker", "true", "maxsim"), ("authority_weight", "0", 0.0),
-        ("authority_weight", "on", 0.08), ("mmr_lambda", "off", 1.0), ("mmr_lambda", "on", 0.7), ("mmr_lambda", "0", 0.0), ("k", "3", 3), ("authority-weight", "0.5", 0.5),
+        ("authority_weight", "on", 0.3), ("mmr_lambda", "off", 1.0), ("mmr_lambda", "on", 0.7), ("mmr_lambda", "0", 0.0), ("k", "3", 3), ("authority-weight", "0.5", 0.5),
     ],
 )  # fmt: skip
 def test_a_word_has_one_canonical_value(flag: str, word: str, value: object) -> None:
@@ -57,7 +57,7 @@ def test_off_values_of_the_design() -> None:
 
 
 def test_the_digest_depends_on_values_only() -> None:
-    assert Settings().digest == Settings().with_words({"authority_weight": "0.080"}).digest
+    assert Settings().digest == Settings().with_words({"authority_weight": "0.30"}).digest
     assert Settings().digest != Settings(k=5).digest
 
 

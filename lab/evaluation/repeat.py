@@ -1,0 +1,177 @@
+"""Runs again: `replay` repeats one and says what is no longer the same; `bisect` walks from one run to another, an input at a time, and names the one that moved the measure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lab.errors import CannotJudge, UsageError
+from lab.evaluation.compare import PRIMARY, differing_inputs, paired_scores
+from lab.evaluation.measures import parse
+from lab.evaluation.recorded import Run, of_rows
+from lab.evaluation.run import execute, new_id
+from lab.evaluation.statistics.paired import Paired
+from lab.gold.files import load_gold
+from lab.records import GoldSet
+from lab.retrieval.search import open_corpus
+from lab.settings import Settings
+from lab.store import runs
+from lab.store.connect import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """`lists_that_differ`: questions whose first k are not the same, in the same order. `differs`: input → (then, now)."""
+
+    run_id: str
+    replayed: str
+    questions: int
+    lists_that_differ: Sequence[str]
+    flips: Sequence[str]
+    differs: Mapping[str, tuple[Any, Any]]
+    measure: str
+
+    @property
+    def words(self) -> str:
+        """What became of it in a sentence, with what DESIGN promises for these settings."""
+        if not self.lists_that_differ:
+            return f"the same {self.questions} lists as in {self.run_id}"
+        causes = (
+            ", ".join(self.differs)
+            or "nothing that is recorded: with dense=hnsw a graph built anew may answer otherwise, with dense=exact it may not"
+        )
+        return f"{len(self.lists_that_differ)} of {self.questions} lists differ from {self.run_id}, {len(self.flips)} questions flip at {self.measure}; what differs: {causes}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of `lab replay --json`."""
+        return {
+            "schema_version": 1, "run_id": self.run_id, "replayed": self.replayed, "questions": self.questions, "identical": not self.lists_that_differ,
+            "lists_that_differ": list(self.lists_that_differ), "flips": list(self.flips), "measure": self.measure,
+            "differs": [{"input": name, "then": a, "now": b} for name, (a, b) in self.differs.items()], "words": self.words,
+        }  # fmt: skip
+
+
+def replay(store: Store, run_id: str, *, measure: str = PRIMARY) -> Replay:
+    """Runs the recorded settings again on the collection as it is now. UsageError for an unknown run or one of a TREC file, CannotJudge where the gold set has changed."""
+    row = runs.get_run(store, run_id)
+    gold = _gold_of(row)
+    name = str(parse(measure))
+    settings = Settings(**row.settings)
+    if settings.external_arm.startswith("trec:"):
+        raise UsageError(f"{run_id} scored a TREC run: score that file again with `lab run {row.collection} --gold {row.gold} --from-trec FILE`.")
+    corpus = open_corpus(store, row.collection)
+    wanted = list(dict.fromkeys([*(parse(m) for _, _, m, _ in runs.scores(store, [run_id])), parse(name)]))
+    again = execute(corpus, gold, [(dict(row.passed), settings)], measures=wanted)[0]
+    now = runs.get_run(store, again.run_id)
+    before, after = runs.listed(store, run_id), runs.listed(store, again.run_id)
+    old = of_rows(store, [row])[0]
+    lists = sorted(q for q in before.keys() | after.keys() if before.get(q) != after.get(q))
+    flips = sorted(q for q in old.by_question if old.by_question[q].get(name) != again.by_question.get(q, {}).get(name))
+    differs = differing_inputs(row, now)
+    if row.gold_digest != now.gold_digest:
+        differs["gold_digest"] = (row.gold_digest, now.gold_digest)
+    return Replay(run_id, again.run_id, len(before.keys() | after.keys()), lists, flips, differs, name)
+
+
+def _gold_of(row: runs.RunRow) -> GoldSet:
+    """The gold set of a run as it is now, with the run's split."""
+    split, _, by = row.split.partition(" by ")
+    return load_gold(row.gold, split=None if split == "all" else split, split_by=by or "component")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One input changed: what it did to the measure while everything before it had been changed already."""
+
+    name: str
+    before: Any
+    after: Any
+    run_id: str
+    paired: Paired
+
+
+@dataclass(frozen=True, slots=True)
+class Bisection:
+    """`steps` from `a` to `b`. `moved` is the input whose step moved the measure most, None where none moved it; `cannot_change` are inputs that no run here can have
+    otherwise (code, database)."""
+
+    a: str
+    b: str
+    measure: str
+    experiment_id: str
+    steps: Sequence[Step]
+    cannot_change: Mapping[str, tuple[Any, Any]]
+
+    @property
+    def moved(self) -> Step | None:
+        largest = max(self.steps, key=lambda s: abs(s.paired.delta), default=None)
+        return largest if largest is not None and abs(largest.paired.delta) > 0 else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of `lab bisect --json`."""
+        return {
+            "schema_version": 1, "a": self.a, "b": self.b, "measure": self.measure, "experiment_id": self.experiment_id, "moved": self.moved.name if self.moved else None,
+            "steps": [{"input": s.name, "from": s.before, "to": s.after, "run_id": s.run_id, **{k: v for k, v in s.paired.to_json().items() if k != "p_adjusted"}} for s in self.steps],
+            "cannot_change": [{"input": name, "a": a, "b": b} for name, (a, b) in self.cannot_change.items()],
+        }  # fmt: skip
+
+
+def bisect(store: Store, a: str, b: str, *, measure: str = PRIMARY, command: str = "") -> Bisection:
+    """Runs `a` again, then with one input after the other as in `b`: the collection first, then flags in the order of their stages.
+
+    UsageError for unknown runs and for two that differ in nothing that can be changed; CannotJudge for other gold sets.
+    """
+    first, second = runs.get_run(store, a), runs.get_run(store, b)
+    if first.gold != second.gold or first.split != second.split:
+        raise CannotJudge(f"{a} and {b} were scored with other gold sets or splits: bisect two runs of one.")
+    gold, name = _gold_of(first), str(parse(measure))
+    settings = Settings(**first.settings)
+    flags = [flag for flag in Settings.flags() if first.settings.get(flag) != second.settings.get(flag)]
+    inputs = differing_inputs(first, second)
+    moves = inputs.pop("collection", None) is not None
+    if not flags and not moves:
+        raise UsageError(
+            f"{a} and {b} differ in no flag and no collection: {', '.join(inputs) or 'nothing else'} cannot be changed one at a time here; see `lab replay {a}`."
+        )
+    experiment_id = new_id("e")
+    factors = {flag: [str(first.settings[flag]), str(second.settings[flag])] for flag in flags}
+    runs.begin_experiment(store, experiment_id, first.collection, first.gold, gold.digest, factors, command)
+    chain: list[tuple[str, Any, Any, Settings]] = []
+    for flag in flags:
+        settings = _changed(settings, flag, second.settings[flag], chain)
+        chain.append((flag, first.settings[flag], second.settings[flag], settings))
+    start = Settings(**first.settings)
+    members = [({"step": "a"}, start), *(({"step": flag}, after) for flag, _, _, after in chain)]
+    wanted = [parse(name)]
+    done: list[Run] = []
+    if moves:
+        done += execute(open_corpus(store, first.collection), gold, [({"step": "a"}, start)], measures=wanted, experiment_id=experiment_id)
+        members[0] = ({"step": "collection"}, start)
+    done += execute(open_corpus(store, second.collection if moves else first.collection), gold, members, measures=wanted, experiment_id=experiment_id)
+    runs.finish_experiment(store, experiment_id)
+    named = [("collection", first.collection, second.collection)] if moves else []
+    named += [(flag, before, after) for flag, before, after, _ in chain]
+    steps = [
+        Step(what, before, after, done[i + 1].run_id, paired_scores(done[i], done[i + 1], [name])[name])
+        for i, (what, before, after) in enumerate(named)
+    ]
+    return Bisection(
+        a,
+        b,
+        name,
+        experiment_id,
+        steps,
+        {key: value for key, value in inputs.items() if not moves or not key.startswith(("ingest.", "corpus", "link", "index"))},
+    )
+
+
+def _changed(settings: Settings, flag: str, value: Any, chain: Sequence[Any]) -> Settings:
+    import dataclasses
+
+    try:
+        return dataclasses.replace(settings, **{flag: value})
+    except UsageError as error:
+        raise UsageError(
+            f"{flag} cannot be changed alone after {', '.join(step[0] for step in chain) or 'nothing'} ({error}): compare the runs instead."
+        ) from None
