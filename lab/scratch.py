@@ -33,6 +33,8 @@ def whole_folder(target: Path) -> Iterator[Path]:
 
 def whole_file(target: Path, text: str) -> None:
     """Writes a file that is the old one or the new one, never half of it. ServerError where the disk refuses."""
+    if target.is_dir() or not target.name:
+        raise UsageError(f"{target} is a folder: name a file.")
     fresh = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

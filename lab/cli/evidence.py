@@ -68,6 +68,8 @@ def diff(a: str, b: str, *, measure: Annotated[str, Parameter(help="whose flips 
         for name, (before, after) in differing.items():
             line(f"{kind} {name}: {before} → {after}")
     line(found.words)
+    if found.k:
+        line(f"an answer counts as lost where it is below rank {found.k}")
     if found.flips:
         line("")
         rows = [(f.direction, f.question, f.kind or "–", in_words(f.stage) if f.stage else "another rank", f.text) for f in found.flips]
@@ -76,7 +78,7 @@ def diff(a: str, b: str, *, measure: Annotated[str, Parameter(help="whose flips 
 
 
 def lost(
-    run_id: str, *, exact: Annotated[bool, Parameter(negative=(), help="search again for how far the arms were from what no arm brought")] = False, json: Json = False
+    run_id: str, *, exact: Annotated[bool, Parameter(negative=(), help="search again for how far the arms were from what no arm brought")] = False, gold: Annotated[str | None, Parameter(help="where the run\'s gold set is now, if its name does not say")] = None, json: Json = False
 ) -> int:  # fmt: skip
     """Where was it lost: the questions of a run whose answer is not among the first k, each with the stage that lost it."""
     from lab.evaluation.losses import in_words
@@ -84,7 +86,7 @@ def lost(
     from lab.store.connect import connect
 
     with connect() as store:
-        found = lost_questions(store, run_id, exact=exact)
+        found = lost_questions(store, run_id, exact=exact, gold=gold)
     if json:
         print_json(found.to_json())
         return 0
@@ -144,6 +146,7 @@ def power(
 ) -> int:  # fmt: skip
     """What a gold set can show: the smallest effect, and how often a gate could not judge."""
     from lab.evaluation.compare import amount
+    from lab.evaluation.measures import parse
     from lab.evaluation.planning import plan
     from lab.gold.files import load_gold
     from lab.store.connect import connect
@@ -155,6 +158,8 @@ def power(
         print_json(found.to_json())
         return 0
     line(f"{found.gold}: {found.questions} questions in {found.clusters} clusters, worth {found.n_eff:.0f} independent ones ({found.basis})")
+    if str(parse(primary)) not in found.smallest:
+        line(f"  {primary}: no two runs on this gold set tell yet how much it varies")
     for name, value in found.smallest.items():
         shown = (
             "no effect at all"

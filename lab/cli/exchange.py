@@ -8,6 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from lab.cli.evaluate import SplitBy
 from lab.cli.output import line, print_json
 from lab.cli.server import Json
 from lab.errors import UsageError, unknown
@@ -107,6 +108,7 @@ def export(
         str | None, Parameter(name=["--collection", "-c"], help="where the documents are; default: the collection of the same name")
     ] = None,
     split: Annotated[str | None, Parameter(help="only the questions of this split")] = None,
+    split_by: SplitBy = "component",
     json: Json = False,
 ) -> int:
     """Write a gold set in other people's formats; what a format cannot hold is said."""
@@ -117,7 +119,7 @@ def export(
 
     if format not in WRITES:
         raise unknown("format", format, WRITES)
-    loaded = load_gold(gold, split=split)
+    loaded = load_gold(gold, split=split, split_by=split_by)
     if format == "csv":
         lost = spans.write(loaded, to)
     else:

@@ -7,18 +7,19 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from lab.cli.evaluate import Gold, Named, Split, command_line, parse_factors
+from lab.cli.evaluate import Gold, Named, Split, SplitBy, command_line, parse_factors
 from lab.cli.output import line, print_json, print_table
 from lab.cli.server import Json
 from lab.cli.words import SearchFlags, passed
 from lab.errors import UsageError
 
+Where = Annotated[str | None, Parameter(name="--gold", help="where the run's gold set is now, if its name does not say")]
 Measured = Annotated[str, Parameter(name="--measure", help="the measure that is looked at")]
 
 
 def export_run(
     run_id: str, *, to: Annotated[Path, Parameter(help="the file (trec: the new folder) to write")],
-    format: Annotated[str, Parameter(help="json: taken back by `lab runs import`; trec: run.txt and qrels.txt")] = "json", json: Json = False,
+    format: Annotated[str, Parameter(help="json: taken back by `lab runs import`; trec: run.txt and qrels.txt")] = "json", gold: Where = None, json: Json = False,
 ) -> int:  # fmt: skip
     """Write a run as a file: for another database, or for trec_eval."""
     from lab.evaluation.exchange import export_run, export_trec, to_json
@@ -27,7 +28,7 @@ def export_run(
     if format not in {"json", "trec"}:
         raise UsageError(f"--format cannot be {format!r}: it takes json or trec.")
     with connect() as store:
-        questions = (export_run if format == "json" else export_trec)(store, run_id, to)
+        questions = export_run(store, run_id, to) if format == "json" else export_trec(store, run_id, to, gold)
     if json:
         print_json(to_json(run_id, to, questions))
     else:
@@ -49,13 +50,13 @@ def import_run(file: Path, *, json: Json = False) -> int:
     return 0
 
 
-def replay(run_id: str, *, measure: Measured = "hit@5", json: Json = False) -> int:
+def replay(run_id: str, *, measure: Measured = "hit@5", gold: Where = None, json: Json = False) -> int:
     """Run the recorded settings again, and say what is no longer the same."""
     from lab.evaluation.repeat import replay as run_replay
     from lab.store.connect import connect
 
     with connect() as store:
-        found = run_replay(store, run_id, measure=measure)
+        found = run_replay(store, run_id, measure=measure, gold=gold)
     if json:
         print_json(found.to_json())
         return 0
@@ -66,22 +67,22 @@ def replay(run_id: str, *, measure: Measured = "hit@5", json: Json = False) -> i
     return 0
 
 
-def bisect(a: str, b: str, *, measure: Measured = "hit@5", json: Json = False) -> int:
+def bisect(a: str, b: str, *, measure: Measured = "hit@5", gold: Where = None, json: Json = False) -> int:
     """Change one input after the other from run A to run B, and name the one that moved the measure."""
     from lab.evaluation.compare import amount
     from lab.evaluation.repeat import bisect as run_bisect
     from lab.store.connect import connect
 
     with connect() as store:
-        found = run_bisect(store, a, b, measure=measure, command=command_line())
+        found = run_bisect(store, a, b, measure=measure, gold=gold, command=command_line())
     if json:
         print_json(found.to_json())
         return 0
-    line(
-        f"{found.moved.name} moved {found.measure} most: {amount(found.measure, found.moved.paired.delta)}"
-        if found.moved
-        else f"nothing moved {found.measure}"
-    )
+    if found.moved is None:
+        line(f"nothing moved {found.measure}")
+    else:
+        chance = ", which may be chance" if found.moved.paired.verdict == "cannot_tell" else ""
+        line(f"{found.moved.name} moved {found.measure} most: {amount(found.measure, found.moved.paired.delta)}{chance}")
     rows = [
         (s.name, str(s.before), str(s.after), f"{s.paired.after:.3f}", amount(found.measure, s.paired.delta), f"{amount(found.measure, s.paired.low)} to {amount(found.measure, s.paired.high)}",
          str(s.paired.wins), str(s.paired.losses), s.run_id)
@@ -98,21 +99,21 @@ def bisect(a: str, b: str, *, measure: Measured = "hit@5", json: Json = False) -
 
 
 def noise(
-    collection: str, *, gold: Gold, split: Split = None, settings: Named = "default", measure: Measured = "hit@5",
+    collection: str, *, gold: Gold, split: Split = None, split_by: SplitBy = "component", settings: Named = "default", measure: Measured = "hit@5",
     ways: Annotated[str, Parameter(help="again, shuffled, threads, rebuilt: how the run is repeated")] = "again,shuffled,threads,rebuilt", json: Json = False, flags: SearchFlags = None,
 ) -> int:  # fmt: skip
     """The noise floor: how many questions flip between runs that should be the same."""
-    from lab.evaluation.compare import amount
+    from lab.evaluation.compare import amount, unit_word
     from lab.evaluation.noise import noise as run_noise
     from lab.gold.files import load_gold
 
     wanted = [way.strip() for way in ways.split(",") if way.strip()]
-    found = run_noise(collection, load_gold(gold, split=split), settings=settings, ways=wanted, measure=measure, **passed(flags))
+    found = run_noise(collection, load_gold(gold, split=split, split_by=split_by), settings=settings, ways=wanted, measure=measure, **passed(flags))
     if json:
         print_json(found.to_json())
         return 0
     line(
-        f"noise floor of {found.measure} on {found.collection}: {amount(found.measure, found.floor, sign=False)} points over {found.questions} questions"
+        f"noise floor of {found.measure} on {found.collection}: {amount(found.measure, found.floor, sign=False)} {unit_word(found.measure)} over {found.questions} questions"
     )
     rows = [(r.way, str(r.lists), str(len(r.flips)), amount(found.measure, r.delta), ", ".join(r.flips[:5])) for r in found.repeats]
     print_table(("repeated", "lists that differ", "questions that flip", "change", ""), rows, numeric=(False, True, True, True, False))
@@ -121,7 +122,7 @@ def noise(
 
 def tune(
     collection: str, *, gold: Gold, factor: Annotated[list[str] | None, Parameter(negative=(), help="a flag and the values to try, as rrf_k=5,10,60; may be repeated")] = None,
-    split: Annotated[str, Parameter(help="the questions that choose; never test")] = "dev", folds: Annotated[int, Parameter(help="parts that are held out in turn, by document")] = 5,
+    split: Annotated[str, Parameter(help="the questions that choose; never test")] = "dev", split_by: SplitBy = "component", folds: Annotated[int, Parameter(help="parts that are held out in turn, by document")] = 5,
     false_answers: Annotated[float | None, Parameter(help="choose a floor too: the share of unanswerable questions that may pass it")] = None,
     settings: Named = "default", measure: Measured = "hit@5", json: Json = False, flags: SearchFlags = None,
 ) -> int:  # fmt: skip
@@ -131,7 +132,7 @@ def tune(
     from lab.gold.files import load_gold
 
     found = run_tune(
-        collection, load_gold(gold), parse_factors(factor or []), settings=settings, split=split, measure=measure, folds=folds, false_answers=false_answers, command=command_line(),
+        collection, load_gold(gold, split_by=split_by), parse_factors(factor or []), settings=settings, split=split, measure=measure, folds=folds, false_answers=false_answers, command=command_line(),
         **passed(flags),
     )  # fmt: skip
     if json:
@@ -151,7 +152,7 @@ def tune(
     if found.floor is not None:
         f = found.floor
         line(
-            f"--floor {f.value:.4f} lets at most {100 * f.wanted:.3g} % of the {f.unanswerable} unanswerable questions pass; held out it was {100 * f.false_answers:.1f} %, and "
+            f"--floor {f.value:.6f} lets at most {100 * f.wanted:.3g} % of the {f.unanswerable} unanswerable questions pass; held out it was {100 * f.false_answers:.1f} %, and "
             f"{100 * f.coverage:.1f} % of the {f.answerable} answerable ones passed"
         )
     return 0

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from lab.cli.output import line, print_json, print_table
 from lab.cli.server import Json
-from lab.errors import UsageError
+from lab.errors import CannotJudge, UsageError
 from lab.gold.review import Item, read
 from lab.progress import say
 from lab.records import GoldSet
@@ -55,6 +55,9 @@ def review(
     goes on."""
     from lab.gold.files import load_gold
 
+    modes = [name for name, value in (("--apply", apply), ("--html", html), ("--take", take), ("--agreement", agreement)) if value]
+    if len(modes) > 1:
+        raise UsageError(f"{' and '.join(modes)} are one command each: call them one after the other.")
     loaded = load_gold(gold)
     folder = Path(str(loaded.metadata["path"]))
     if agreement is not None:
@@ -157,6 +160,8 @@ def _apply(gold: GoldSet, folder: Path, json: bool) -> int:
     from lab.gold.review import apply
 
     outcome = apply(gold, read(folder))
+    if not outcome.gold.questions:
+        raise CannotJudge(f"all questions of {gold.name!r} are rejected: nothing would be left, so the set stays as it is.")
     readme = (folder / "README.md").read_text(encoding="utf-8") if (folder / "README.md").is_file() else f"# {gold.name}\n"
     imported = [dataclasses.replace(q, split=q.split if gold.metadata["imported_splits"] else "") for q in outcome.gold.questions]
     save_gold(folder, imported, outcome.gold.judgments, readme, refused=outcome.gold.refused)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from lab.store.connect import Store, connect
 
 PRIMARY = "hit@5"
 SHARES = frozenset({"hit", "short", "primary_first", "all_hit"})  # measures that are 0 or 1 for a question
-_LOWER = frozenset({"short"})  # of which less is better
+LOWER = frozenset({"short"})  # of which less is better
 _INPUTS = ("corpus_digest", "link_digest", "link_extractor", "embedder", "model_digest", "language", "index_build", "authority", "reranker_digest")
 
 
@@ -94,6 +94,9 @@ def compare(
         if measure not in one.scores or measure not in two.scores:
             raise unknown("measure of both runs", measure, [m for m in one.scores if m in two.scores])
     found = paired_scores(one, two, list(dict.fromkeys([main, *wanted])), alpha=alpha)
+    if main not in found:
+        reasons = [f"{main} is about no question that both runs share"]
+        return Comparison(first.run_id, second.run_id, 0, flags, inputs, {}, main, "not_comparable", reasons)
     warnings = [f"{run.run_id} is {run.status}: {'; '.join(run.notes[:3])}" for run in (one, two) if run.status != "ok"]
     if len(flags) > 1:
         warnings.append(f"{len(flags)} flags differ ({', '.join(flags)}): no effect of a single flag is claimed")
@@ -165,15 +168,20 @@ def paired_scores(a: Run, b: Run, measures: Sequence[str], *, alpha: float = ALP
         shares, units = [parse(measures[i]).name in SHARES for i in group], [unit_of(measures[i]) for i in group]
         tests = PairedTests(before[kept][:, group], after[kept][:, group], clusters[kept], shares, units)
         for at, i in enumerate(group):
-            found[measures[i]] = tests.result(at, level=level or 1 - alpha, alpha=alpha)
+            found[measures[i]] = oriented(measures[i], tests.result(at, level=level or 1 - alpha, alpha=alpha))
     return {m: found[m] for m in measures if m in found}
+
+
+def oriented(measure: str, paired: Paired) -> Paired:
+    """The same with wins and losses as a reader means them: where less is better, a question wins when its score falls."""
+    return replace(paired, wins=paired.losses, losses=paired.wins) if parse(measure).name in LOWER else paired
 
 
 def verdict_of(measure: str, paired: Paired) -> str:
     """better, worse, nothing_changed or cannot_tell."""
     said = paired.verdict
     if said in {"higher", "lower"}:
-        return "better" if (said == "higher") != (parse(measure).name in _LOWER) else "worse"
+        return "better" if (said == "higher") != (parse(measure).name in LOWER) else "worse"
     return said
 
 
@@ -184,10 +192,15 @@ def amount(measure: str, value: float, *, sign: bool = True) -> str:
     return text.lstrip("+−") if text.strip("+−0.") == "" else text
 
 
+def unit_word(measure: str) -> str:
+    """What a difference is counted in."""
+    return "points" if unit_of(measure) == 1 else "a question"
+
+
 def in_words(measure: str, paired: Paired) -> str:
     """A sentence for people without statistics, with the numbers behind it."""
     verdict = verdict_of(measure, paired)
-    unit = "points" if unit_of(measure) == 1 else "a question"
+    unit = unit_word(measure)
     span = f"{amount(measure, paired.low)} to {amount(measure, paired.high)} {unit} at {100 * paired.level:.3g} %"
     counted = f"{paired.wins} questions won, {paired.losses} lost, {paired.ties} as they were; {paired.test}"
     if verdict == "nothing_changed":

@@ -13,21 +13,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lab.errors import UsageError
-from lab.evaluation.compare import PRIMARY, amount, check_alpha, in_words, unit_of, verdict_of
-from lab.evaluation.effects import Effect, effects
+from lab.errors import CannotJudge, UsageError
+from lab.evaluation.compare import LOWER, PRIMARY, amount, check_alpha, in_words, unit_of, verdict_of
+from lab.evaluation.effects import Effect, apart, effects
 from lab.evaluation.experiment import inert as unchanged
 from lab.evaluation.latency import Latency, timed
 from lab.evaluation.measures import DEFAULT, parse
 from lab.evaluation.recorded import Run
 from lab.evaluation.run import answerable, as_gold, execute, new_id
 from lab.evaluation.statistics import power
-from lab.evaluation.statistics.families import holm
 from lab.evaluation.statistics.paired import ALPHA
 from lab.gold.check import circular, fit
 from lab.records import GoldSet
 from lab.retrieval.search import check_runnable, open_corpus
-from lab.settings import Settings, named
+from lab.settings import IngestSettings, Settings, named
 from lab.store import runs as store_runs
 from lab.store.connect import Store, connect
 
@@ -107,6 +106,8 @@ class Decision:
             said.append(f"If the difference is what it seems, about {self.needed} questions{also} would tell.")
         if self.links[0]:
             said.append(f"Links brought {self.links[0]} passages into the results, {self.links[1]} of which answer.")
+        if self.overall.inert:
+            return " ".join([*said, *(f"But: {warning}." for warning in self.warnings)])
         said.append(
             f"It displaces {self.displaced:.2f} of the first results a question, and makes a search {self.latency.ratio:.2f} times as long ({self.latency.p50[0]:.1f} → {self.latency.p50[1]:.1f} ms)."
         )
@@ -141,6 +142,8 @@ def decide(
                 collection, gold, factor, store=opened, settings=settings, split=split, measure=measure, companions=companions, worth=worth, alpha=alpha, command=command, **flags
             )  # fmt: skip
     check_alpha(alpha)
+    if not 0 <= worth < 1:
+        raise UsageError(f"--worth {worth} is no share: from 0 to below 1, as 0.01 for a point.")
     name, low, high = change_of(factor)
     fixed = {Settings.flag(flag).name: str(value) for flag, value in flags.items()}
     if name in fixed:
@@ -155,17 +158,15 @@ def decide(
     for extra in ({}, *({flag: value} for flag, value in others.items() if value is not None)):
         for value in (low, high):
             words = {name: value, **{flag: _word(base, flag) for flag in others}, **extra}
-            members.append((words, base.with_words({**extra, name: value})))
-    runnable = []
-    for at in range(0, len(members), 2):
-        try:
-            for _, member in members[at : at + 2]:
+            try:
+                member = base.with_words({**extra, name: value})
                 check_runnable(corpus, member)
-        except UsageError:
-            if at == 0:
-                raise
-            continue  # a companion that this collection cannot run
-        runnable += members[at : at + 2]
+            except UsageError:
+                if not extra:
+                    raise
+                continue  # a companion that cannot stand beside these settings, or that this collection cannot run
+            members.append((words, member))
+    runnable = [m for m in members if sum(all(m[0][f] == other[0][f] for f in others) for other in members) == 2]  # both values of the factor
     fitted = fit(store, corpus.collection, loaded).gold
     experiment_id = new_id("e")
     factors = {name: [low, high]} | {flag: [_word(base, flag), value] for flag, value in others.items() if value is not None}
@@ -175,15 +176,17 @@ def decide(
     pair = done[:2]
     still = unchanged(store, {name: [low, high]}, pair)
     found = effects({name: [low, high]}, pair, still, primary=main, alpha=alpha)
-    apart = [e for e in found if e.measure == main]
-    overall = next(e for e in apart if e.overall)
+    overall = next((e for e in found if e.measure == main and e.overall), None)
+    if overall is None:
+        raise CannotJudge(f"{main} is about none of the questions of {loaded.name!r}: name another measure behind --primary.")
     between = []
     for at in range(2, len(done), 2):
         four = [*pair, *done[at : at + 2]]
         flag = next(f for f in others if four[2].passed[f] != four[0].passed[f])
         grid = {name: [low, high], flag: [four[0].passed[flag], four[2].passed[flag]]}
         between += [e for e in effects(grid, four, [], primary=main, alpha=alpha) if e.measure == main and e.overall and len(e.factors) == 2]
-    kinds, bands = _kinds([e for e in apart if e.kind], "kind", worth, alpha), _kinds([e for e in apart if e.band], "band", worth, alpha)
+    kinds = _kinds(apart(name, (low, high), pair, main, pair[0].kinds, "kind", alpha), "kind", alpha)
+    bands = _kinds(apart(name, (low, high), pair, main, pair[0].bands, "band", alpha), "band", alpha)
     asked = [q.text for q in answerable(fitted)]
     cost = timed(corpus, asked, runnable[0][1], runnable[1][1])
     verdict, keep_for = _decided(overall, kinds, worth)
@@ -198,6 +201,8 @@ def decide(
 def change_of(factor: str) -> tuple[str, str, str]:
     """(flag, first value, other value) of `defines` or `defines=off,question`."""
     name, sign, values = factor.partition("=")
+    if name.strip().lstrip("-").replace("-", "_") in IngestSettings.flags():
+        raise UsageError(f"{name} is an ingest flag: `lab ablate` takes it as a factor, and says what it does.")
     flag = Settings.flag(name.strip().lstrip("-").replace("-", "_"))
     if sign:
         words = [word.strip() for word in values.split(",") if word.strip()]
@@ -222,13 +227,12 @@ def _other_value(base: Settings, name: str) -> str | None:
     return None if value is None else str(value)
 
 
-def _kinds(found: Sequence[Effect], by: str, worth: float, alpha: float) -> dict[str, Kind]:
-    adjusted = holm([e.paired.p for e in found])
+def _kinds(found: Sequence[Effect], by: str, alpha: float) -> dict[str, Kind]:
     kinds = {}
-    for effect, p in zip(found, adjusted, strict=True):
-        said = verdict_of(effect.measure, effect.paired)
-        verdict = said if said not in {"better", "worse"} or p < alpha else "cannot_tell"
-        kinds[str(getattr(effect, by))] = Kind(effect, p, verdict, _needed(effect, alpha / len(found)) if verdict == "cannot_tell" else None)
+    for effect in found:
+        verdict = verdict_of(effect.measure, effect.paired)
+        adjusted = effect.paired.p if effect.paired.p_adjusted is None else effect.paired.p_adjusted
+        kinds[str(getattr(effect, by))] = Kind(effect, adjusted, verdict, _needed(effect, alpha / len(found)) if verdict == "cannot_tell" else None)
     return kinds
 
 
@@ -243,7 +247,8 @@ def _decided(overall: Effect, kinds: Mapping[str, Kind], worth: float) -> tuple[
         return "keep_for", better
     if overall.verdict == "better":
         return "keep_for", [name for name in kinds if name not in worse]
-    if overall.verdict == "worse" or worse or overall.paired.high < worth * unit_of(overall.measure):
+    gain = -overall.paired.low if parse(overall.measure).name in LOWER else overall.paired.high
+    if overall.verdict == "worse" or worse or gain < worth * unit_of(overall.measure):
         return "drop", []
     return "cannot_tell", []
 

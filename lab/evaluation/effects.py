@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.evaluation.compare import PRIMARY, SHARES, codes_of, columns, unit_of, verdict_of
+from lab.evaluation.compare import PRIMARY, SHARES, codes_of, columns, oriented, unit_of, verdict_of
 from lab.evaluation.measures import parse
 from lab.evaluation.recorded import Run
 from lab.evaluation.statistics.families import holm, levels
@@ -86,6 +86,28 @@ def effects(
     for band in BANDS:
         if (bands == band).any():
             found += _group(mains, tables, runs, measures, bands == band, clusters, "", band, inert, "", alpha)
+    return found
+
+
+def apart(
+    factor: str, change: tuple[str, str], pair: Sequence[Run], measure: str, of: Mapping[str, str], by: str, alpha: float = ALPHA
+) -> list[Effect]:
+    """The effect between two runs per group of questions (`of`: question → its kind, or band), as a family of their own: p after Holm over the groups, intervals at Holm's levels."""
+    questions, tables = columns(pair, [measure])
+    before, after = (tables[run.run_id][:, 0] for run in pair)
+    codes = codes_of(pair[0], questions)
+    names = np.array([of.get(q, "") for q in questions])
+    shares = [parse(measure).name in SHARES]
+    tests: dict[str, PairedTests] = {}
+    for name in sorted(set(names) - {""}):
+        chosen = (names == name) & ~np.isnan(before) & ~np.isnan(after)
+        if chosen.any():
+            tests[str(name)] = PairedTests(before[chosen, None], after[chosen, None], codes[chosen], shares, [unit_of(measure)])
+    p = [test.p(0) for test in tests.values()]
+    found = []
+    for (name, test), level, adjusted in zip(tests.items(), levels(p, alpha), holm(p), strict=True):
+        paired = replace(oriented(measure, test.result(0, level=level, alpha=alpha, effects=len(tests))), p_adjusted=adjusted)
+        found.append(Effect((factor,), (change,), measure, name if by == "kind" else "", name if by == "band" else "", paired))
     return found
 
 
@@ -171,7 +193,7 @@ def _group(
         adjusted = dict(zip(family, holm(p), strict=True))
         for i, (contrast, measure) in enumerate(wanted):
             effects_in = len(family) if i in adjusted else 1
-            paired = tests.result(i, level=level_of.get(i, 1 - alpha), alpha=alpha, effects=effects_in)
+            paired = oriented(measure, tests.result(i, level=level_of.get(i, 1 - alpha), alpha=alpha, effects=effects_in))
             if i in adjusted:
                 paired = replace(paired, p_adjusted=adjusted[i])
             still = any(factor in inert for factor in contrast.factors)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import CannotJudge, UsageError
+from lab.evaluation.repeat import gold_of
 from lab.evaluation.run import answerable, targets_of
 from lab.gold.check import fit
-from lab.gold.files import load_gold
 from lab.gold.formats.trec import spaced
 from lab.records import Question
 from lab.retrieval.search import open_corpus
@@ -27,10 +27,15 @@ _NEEDED = {"run", "questions", "scores", "results", "lost"}
 
 def export_run(store: Store, run_id: str, to: Path) -> int:
     """Writes a run with its questions, scores, rankings and losses, without the ledger; returns the number of scored questions. Lines are kept short, so that two files can be
-    compared by eye. UsageError for an unknown or unfinished run."""
+    compared by eye. UsageError for an unknown run, CannotJudge for an unfinished one."""
     row = runs.get_run(store, run_id)
     if row.status == "incomplete":
-        raise UsageError(f"{run_id} is incomplete: run it again, and export that run.")
+        raise CannotJudge(f"{run_id} is incomplete: run it again, and export that run.")
+    whole_file(to, _text(store, row))
+    return row.questions
+
+
+def _text(store: Store, row: runs.RunRow) -> str:
     head = {name: getattr(row, name) for name in row.__slots__}
     head |= {name: head[name].isoformat() if head[name] is not None else None for name in ("created_at", "finished_at")}
     parts: dict[str, list[Any]] = {
@@ -38,16 +43,15 @@ def export_run(store: Store, run_id: str, to: Path) -> int:
             {"id": q.question_id, "text": q.text, "kind": q.kind, "split": q.split, "answerable": q.answerable, "metadata": dict(q.metadata)}
             for q in runs.questions(store, row.gold_digest)
         ],
-        "scores": [[question, measure, value] for _, question, measure, value in runs.scores(store, [run_id])],
-        "results": [list(result) for result in runs.results(store, run_id)],
-        "lost": [list(entry) for entry in runs.lost_at(store, run_id)],
+        "scores": [[question, measure, value] for _, question, measure, value in runs.scores(store, [row.run_id])],
+        "results": [list(result) for result in runs.results(store, row.run_id)],
+        "lost": [list(entry) for entry in runs.lost_at(store, row.run_id)],
     }
     lines = [f'{{"kind": {json.dumps(KIND)}, "schema_version": 1,', f'"run": {json.dumps(head, ensure_ascii=False, sort_keys=True)},']
     for number, (name, rows) in enumerate(parts.items()):
         body = ",\n".join(json.dumps(one, ensure_ascii=False) for one in rows)
         lines.append(f'"{name}": [\n{body}\n]' + ("," if number < len(parts) - 1 else "}"))
-    whole_file(to, "\n".join(lines) + "\n")
-    return row.questions
+    return "\n".join(lines) + "\n"
 
 
 def import_run(store: Store, path: Path) -> tuple[str, bool]:
@@ -68,20 +72,25 @@ def import_run(store: Store, path: Path) -> tuple[str, bool]:
         questions = [Question(q["id"], q["text"], q["kind"], q["split"], q["answerable"], q["metadata"]) for q in data["questions"]]
         scores = [(str(q), str(m), float(v)) for q, m, v in data["scores"]]
         results = [runs.StoredResult(*one) for one in data["results"]]
+        if (
+            any(len(bytes.fromhex(r.class_id)) == 0 for r in results)
+            or len({(q, m) for q, m, _ in scores}) < len(scores)
+            or len({(r.question_id, r.rank) for r in results}) < len(results)
+        ):
+            raise ValueError("a score or a rank stands twice")
         lost = [(str(q), str(stage), int(rank)) for q, stage, rank in data["lost"]]
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{path} was written by another version of the lab ({error}): export the run anew.") from None
-    existing = store.rows("select gold_digest, settings_digest, created_at from lab.runs where run_id = %(r)s", {"r": row.run_id})
-    if existing:
-        if existing[0] == (row.gold_digest, row.settings_digest, row.created_at):
+    if store.rows("select from lab.runs where run_id = %(r)s", {"r": row.run_id}):
+        if json.loads(_text(store, runs.get_run(store, row.run_id))) == data:
             return row.run_id, False
-        raise UsageError(f"another run has the id {row.run_id} here: it cannot be imported beside it.")
+        raise UsageError(f"another run has the id {row.run_id} here, or one with other figures: it cannot be imported beside it.")
     runs.record_questions(store, row.gold_digest, questions)
     runs.enter_run(store, row, scores, results, lost)
     return row.run_id, True
 
 
-def export_trec(store: Store, run_id: str, to: Path) -> int:
+def export_trec(store: Store, run_id: str, to: Path, gold: str | None = None) -> int:
     """Writes `run.txt` and `qrels.txt` (documents are chunks) into a new folder; returns the number of questions. Scores fall strictly, in the order in which the run returned,
     so that no tool orders ties anew.
 
@@ -89,13 +98,11 @@ def export_trec(store: Store, run_id: str, to: Path) -> int:
     """
     row = runs.get_run(store, run_id)
     corpus = open_corpus(store, row.collection)
-    gold = fit(store, corpus.collection, load_gold(row.gold)).gold
-    if corpus.collection.corpus_digest != row.inputs.get("corpus_digest") or gold.digest != row.gold_digest:
-        raise CannotJudge(
-            f"collection {row.collection!r} or gold set {row.gold!r} is no longer what {run_id} saw: run it again, and export that run."
-        )
-    asked = [q for q in answerable(gold) if row.split in {"all", q.split} or row.split.startswith(f"{q.split} by ")]
-    wanted = targets_of(corpus, gold, asked)
+    if corpus.collection.corpus_digest != row.inputs.get("corpus_digest"):
+        raise CannotJudge(f"collection {row.collection!r} is no longer what {run_id} saw: run it again, and export that run.")
+    judged = fit(store, corpus.collection, gold_of(store, row, gold)).gold
+    asked = answerable(judged)
+    wanted = targets_of(corpus, judged, asked)
     names = runs.chunk_names(store, corpus.collection, sorted({key for targets in wanted.values() for t in targets for key in t.keys}))
     lists: dict[str, list[runs.StoredResult]] = {}
     for result in runs.results(store, run_id):

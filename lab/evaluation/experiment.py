@@ -149,8 +149,9 @@ def _plan(
     settings: Settings | str | None,
     design: str,
     flags: Mapping[str, str | float],
+    make: bool = True,
 ) -> list[_Group]:
-    """Everything is checked before a derived collection is made or anything recorded."""
+    """Everything is checked before a derived collection is made or anything recorded. Without `make` none is: the collection itself stands in for each."""
     names = _names(settings)
     fixed = {Settings.flag(name).name: str(value) for name, value in flags.items()}
     ingest, search = split_factors(factors)
@@ -172,6 +173,12 @@ def _plan(
         for _, member_settings in groups[()]:
             check_runnable(whole, member_settings)
         return [_Group(whole, groups[()], words)]
+    for levels, members in groups.items():  # before anything is made
+        level = whole.collection.ingest.with_words(dict(zip(ingest, levels, strict=True)))
+        if level.embedder == "none" and any(member.dense_arm != "none" for _, member in members):
+            raise UsageError("--factor embedder with none has no vectors to search: hold --dense none.")
+    if not make:
+        return [_Group(whole, members, words) for members in groups.values()]
     found = []
     for levels, members in groups.items():
         made = variant(store, whole.collection, dict(zip(ingest, levels, strict=True)))
@@ -184,9 +191,16 @@ def _plan(
 
 def _warnings(gold: GoldSet, factors: Mapping[str, Sequence[str]], design: str) -> list[str]:
     said = circular(gold.name, gold.questions, factors)
-    return (
-        [*said, "half of the grid was run: each main effect is mixed up with the interaction of all the other factors"] if design == "half" else said
-    )
+    return [*said, _HALF] if design == "half" else said
+
+
+_HALF = "half of the grid was run: each main effect is mixed up with the interaction of all the other factors"
+
+
+def _confounded(factors: Mapping[str, Sequence[str]], done: Sequence[Run]) -> list[str]:
+    """The same warning from what was run: no two members differ in one factor alone."""
+    paired = any(_pairs(factor, values[0], high, factors, done) for factor, values in factors.items() for high in values[1:])
+    return [_HALF] if len(factors) > 1 and not paired else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +228,8 @@ def estimate(
     collection: str, gold: str | GoldSet, factors: Mapping[str, Sequence[str | float]], *, store: Store, settings: Settings | str | None = None, split: str | None = None,
     design: str = "full", **flags: str | float,
 ) -> Estimate:  # fmt: skip
-    """Tries five questions with every member and records nothing. Derived collections are made, since what they hold cannot be foretold; they are kept for the run."""
-    planned = _plan(store, collection, factors, settings, design, flags)
+    """Tries five questions with every member and records nothing. Derived collections are not made: the seconds are those of searching the collection itself, as often."""
+    planned = _plan(store, collection, factors, settings, design, flags, make=False)
     loaded = as_gold(gold, split)
     asked = answerable(fit(store, planned[0].corpus.collection, loaded).gold)
     tried = asked[:: max(1, len(asked) // _TRIED)][:_TRIED]
@@ -255,12 +269,13 @@ def load(store: Store, experiment_id: str) -> Experiment:
     asked = store_runs.questions(store, entry["gold_digest"])
     done = of_rows(store, rows)
     factors = entry["factors"]
-    order = {name: factors[name] for name in (*IngestSettings.flags(), "settings", *Settings.flags()) if name in factors}
+    known = (*IngestSettings.flags(), "settings", *Settings.flags())
+    order = {name: factors[name] for name in (*known, *sorted(factors.keys() - set(known))) if name in factors}
     still = inert(store, order, done)
     seconds = max(row.finished_at or row.created_at for row in rows) - min(row.created_at for row in rows)
     return Experiment(
         experiment_id, entry["collection"], entry["gold"], entry["gold_digest"], order, done, effects(order, done, still), still,
-        seconds.total_seconds(), circular(entry["gold"], asked, order),
+        seconds.total_seconds(), [*circular(entry["gold"], asked, order), *_confounded(order, done)],
     )  # fmt: skip
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lab.errors import CannotJudge, unknown
-from lab.evaluation.compare import PRIMARY, differing_inputs, not_comparable
+from lab.errors import CannotJudge, UsageError, unknown
+from lab.evaluation.compare import LOWER, PRIMARY, differing_inputs, not_comparable
 from lab.evaluation.losses import WORDS, in_words
 from lab.evaluation.measures import parse
 from lab.evaluation.recorded import of_rows
@@ -40,6 +40,7 @@ class Diff:
     flags_that_differ: Mapping[str, tuple[Any, Any]]
     inputs_that_differ: Mapping[str, tuple[Any, Any]]
     flips: Sequence[Flip]
+    k: int = 0  # below which rank an answer counts as lost
 
     def by_stage(self, direction: str) -> dict[str, int]:
         """Stage → questions that were won (lost in `a` there), or lost there in `b`; in the order of execution."""
@@ -78,6 +79,8 @@ class Diff:
 def diff(store: Store, a: str, b: str, *, measure: str = PRIMARY) -> Diff:
     """What changed from run `a` to run `b`. UsageError for an unknown run or measure, CannotJudge where the runs cannot be paired."""
     first, second = runs.get_run(store, a), runs.get_run(store, b)
+    if a == b:
+        raise UsageError(f"{a} is compared with itself: name two runs.")
     if reasons := not_comparable(first, second):
         raise CannotJudge("the runs cannot be paired: " + "; ".join(reasons) + ".")
     name = str(parse(measure))
@@ -90,13 +93,14 @@ def diff(store: Store, a: str, b: str, *, measure: str = PRIMARY) -> Diff:
         before, after = one.by_question[question].get(name), two.by_question[question].get(name)
         if before is None or after is None or abs(before - after) < 1e-12:
             continue
-        stage = two.lost.get(question, "") if after < before else one.lost.get(question, "")
+        won = (after > before) != (parse(name).name in LOWER)
+        stage = one.lost.get(question, "") if won else two.lost.get(question, "")
         flips.append(
             Flip(
                 question,
                 texts[question].text,
                 texts[question].kind,
-                "won" if after > before else "lost",
+                "won" if won else "lost",
                 before,
                 after,
                 stage,
@@ -104,4 +108,4 @@ def diff(store: Store, a: str, b: str, *, measure: str = PRIMARY) -> Diff:
         )
     flips.sort(key=lambda f: (f.direction, f.stage, f.question))
     flags = {flag: (first.settings.get(flag), value) for flag, value in second.settings.items() if first.settings.get(flag) != value}
-    return Diff(a, b, name, len(one.by_question), flags, differing_inputs(first, second), flips)
+    return Diff(a, b, name, len(one.by_question), flags, differing_inputs(first, second), flips, int(second.health.get("k", 0)))

@@ -47,6 +47,9 @@ class Health:
     short: int = 0
     lost: dict[str, int] = field(default_factory=dict)  # stage → questions whose answer it lost, see lab.evaluation.losses
     weak_arm: str = ""
+    ann_recall: float | None = (
+        None  # mean recall of the vector index against the exact list, on a sample of the questions; None where no index was used
+    )
     abstain: dict[str, Any] = field(default_factory=dict)  # see lab.evaluation.abstention
     notes: list[str] = field(default_factory=list)
 

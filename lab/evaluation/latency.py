@@ -57,5 +57,5 @@ def timed(corpus: Corpus, questions: Sequence[str], before: Settings, after: Set
                     if not warm:
                         taken[at].append(1000 * (time.perf_counter() - start))
                         bar.advance()
-    p95 = [statistics.quantiles(values, n=20)[-1] if len(values) > 1 else values[0] for values in taken]
+    p95 = [statistics.quantiles(values, n=20, method="inclusive")[-1] if len(values) > 1 else values[0] for values in taken]
     return Latency((statistics.median(taken[0]), statistics.median(taken[1])), (p95[0], p95[1]))

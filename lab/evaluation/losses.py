@@ -1,5 +1,6 @@
 """Where was it lost: of every question whose answer is not among the first k, the stage that lost it, read from the ledger.
 
+failed         the search of the question failed
 not_ingested   no chunk covers any of its judgments
 not_embedded   no arm had it, and every chunk that covers it lacks a vector
 no_arm         no arm had it in its list
@@ -18,10 +19,10 @@ from lab.evaluation.health import best_ranks
 from lab.retrieval.search import ARMS
 
 WORDS = {
-    "not_ingested": "not in the collection", "not_embedded": "without a vector, and not found by words", "no_arm": "in no arm's list", "fuse": "fused out",
+    "failed": "not searched: the search failed", "not_ingested": "not in the collection", "not_embedded": "without a vector, and not found by words", "no_arm": "in no arm's list", "fuse": "fused out",
     "codes": "passed by passages with the question's codes", "authority": "out-ranked by authority", "dedup": "merged into a twin", "links": "pushed out by links",
     "rerank": "demoted by the reranker", "authority_after": "out-ranked by authority after the reranker", "steps": "passed by lists of steps", "mmr": "removed by MMR",
-    "floor": "below the floor", "cut": "never among the first k",
+    "floor": "below the floor", "cut": "ranked too low from the start",
 }  # fmt: skip
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from lab.errors import CannotJudge
 from lab.evaluation.losses import Loss, waterfall
+from lab.evaluation.repeat import gold_of
 from lab.evaluation.run import answerable, targets_of
 from lab.gold.check import fit
-from lab.gold.files import load_gold
 from lab.progress import Progress
 from lab.records import Question
 from lab.retrieval.search import open_corpus
@@ -54,14 +54,16 @@ class Lost:
         }  # fmt: skip
 
 
-def lost_questions(store: Store, run_id: str, *, exact: bool = False) -> Lost:
+def lost_questions(store: Store, run_id: str, *, exact: bool = False, gold: str | None = None) -> Lost:
     """Raises UsageError for an unknown run; with `exact` CannotJudge where collection or gold set are not what the run saw."""
     row = runs.get_run(store, run_id)
+    if row.status == "incomplete":
+        raise CannotJudge(f"{run_id} is incomplete: run it again.")
     known = {q.question_id: q for q in runs.questions(store, row.gold_digest)}
     gone = runs.lost_at(store, run_id)
     order = list(waterfall({question: Loss(stage, rank) for question, stage, rank in gone}).items())
     place = {stage: i for i, (stage, _) in enumerate(order)}
-    ranks = _exact(store, row, [question for question, stage, _ in gone if stage == "no_arm"]) if exact else {}
+    ranks = _exact(store, row, [question for question, stage, _ in gone if stage == "no_arm"], gold) if exact else {}
     questions = [
         LostQuestion(question, known[question].text, known[question].kind, stage, rank, ranks.get(question, {}))
         for question, stage, rank in sorted(gone, key=lambda g: (place[g[1]], g[0]))
@@ -70,13 +72,11 @@ def lost_questions(store: Store, run_id: str, *, exact: bool = False) -> Lost:
     return Lost(run_id, int(row.health.get("k", 0)), row.questions, dict(order), questions, arms)
 
 
-def _exact(store: Store, row: runs.RunRow, wanted: Sequence[str]) -> dict[str, dict[str, int | None]]:
+def _exact(store: Store, row: runs.RunRow, wanted: Sequence[str], named: str | None) -> dict[str, dict[str, int | None]]:
     corpus = open_corpus(store, row.collection)
     if corpus.collection.corpus_digest != row.inputs.get("corpus_digest"):
         raise CannotJudge(f"collection {row.collection!r} is no longer what {row.run_id} saw: run it again, and ask for that run.")
-    gold = fit(store, corpus.collection, load_gold(row.gold)).gold
-    if gold.digest != row.gold_digest:
-        raise CannotJudge(f"gold set {row.gold!r} is no longer what {row.run_id} was scored with: run it again, and ask for that run.")
+    gold = fit(store, corpus.collection, gold_of(store, row, named)).gold
     asked: list[Question] = [q for q in answerable(gold) if q.question_id in set(wanted)]
     targets = targets_of(corpus, gold, asked)
     settings = Settings(**row.settings)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lab.errors import UsageError
+from lab.errors import CannotJudge, UsageError
 from lab.evaluation.compare import PRIMARY
 from lab.evaluation.measures import DEFAULT, parse
 from lab.evaluation.recorded import Run
@@ -75,6 +75,8 @@ def noise(
     if store is None:
         with connect() as opened:
             return noise(collection, gold, store=opened, settings=settings, ways=ways, measure=measure, split=split, **flags)
+    if not ways:
+        raise UsageError(f"--ways is empty: name some of {', '.join(WAYS)}.")
     for way in ways:
         if way not in WAYS:
             raise UsageError(f"{way!r} is no way to repeat a run: {', '.join(WAYS)}.")
@@ -88,6 +90,8 @@ def noise(
         return execute(open_corpus(store, collection), asked, [(words, chosen)], measures=wanted, jobs=jobs)[0]
 
     first = once(loaded)
+    if name not in first.scores:
+        raise CannotJudge(f"{name} is about none of the questions of {loaded.name!r}: name another --measure.")
     shuffled = list(loaded.questions)
     random.Random(SEED).shuffle(shuffled)
     repeats = []

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lab.errors import CannotJudge, UsageError
-from lab.evaluation.compare import PRIMARY, SHARES, codes_of, columns, unit_of
+from lab.evaluation.compare import PRIMARY, SHARES, check_alpha, codes_of, columns, unit_of
 from lab.evaluation.measures import parse
 from lab.evaluation.recorded import Run, of_rows
 from lab.evaluation.statistics import power
@@ -68,6 +68,7 @@ def plan(
 
     Raises UsageError for numbers that are none, CannotJudge for a set without a judged question.
     """
+    check_alpha(alpha)
     for name, value in (("changed", changed), ("margin", margin)):
         if not 0 < value <= 1:
             raise UsageError(f"--{name} {value} is no share: above 0, up to 1.")
@@ -85,7 +86,7 @@ def plan(
     deff, basis = _design_effect(recorded, main, sizes, len(asked))
     n_eff = len(asked) / deff
     level = alpha / effects
-    smallest: dict[str, float | None] = {main: None}
+    smallest: dict[str, float | None] = {}
     if parse(main).name in SHARES:
         smallest[main] = power.smallest_effect(n_eff, changed, level)
     for name, error in _errors(recorded).items():
@@ -115,7 +116,7 @@ def _design_effect(recorded: list[Run], measure: str, sizes: np.ndarray, n: int)
             return design_effect(
                 scores[kept], np.unique(codes_of(run, questions)[kept], return_inverse=True)[1]
             ), f"clusters as alike as in run {run.run_id}"
-    return max(1.0, 1 + (n / len(sizes) - 1) * ASSUMED_ICC), f"no run on this gold set yet: an intraclass correlation of {ASSUMED_ICC} is assumed"
+    return max(1.0, 1 + (n / len(sizes) - 1) * ASSUMED_ICC), f"no run on these questions yet: an intraclass correlation of {ASSUMED_ICC} is assumed"
 
 
 def _errors(recorded: list[Run]) -> dict[str, float]:

@@ -6,17 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lab.errors import CannotJudge, UsageError
+from lab.errors import CannotJudge, UsageError, unknown
 from lab.evaluation.compare import PRIMARY, differing_inputs, paired_scores
 from lab.evaluation.measures import parse
 from lab.evaluation.recorded import Run, of_rows
 from lab.evaluation.run import execute, new_id
 from lab.evaluation.statistics.paired import Paired
+from lab.gold.check import fit
 from lab.gold.files import load_gold
 from lab.records import GoldSet
 from lab.retrieval.search import open_corpus
 from lab.settings import Settings
-from lab.store import runs
+from lab.store import collections, runs
 from lab.store.connect import Store
 
 
@@ -52,32 +53,36 @@ class Replay:
         }  # fmt: skip
 
 
-def replay(store: Store, run_id: str, *, measure: str = PRIMARY) -> Replay:
-    """Runs the recorded settings again on the collection as it is now. UsageError for an unknown run or one of a TREC file, CannotJudge where the gold set has changed."""
+def replay(store: Store, run_id: str, *, measure: str = PRIMARY, gold: str | None = None) -> Replay:
+    """Runs the recorded settings again on the collection as it is now. `gold` says where the gold set is now, if its name does not. UsageError for an unknown run, one of a TREC
+    file, and a measure that it was not scored by; CannotJudge where the gold set has changed."""
     row = runs.get_run(store, run_id)
-    gold = _gold_of(row)
     name = str(parse(measure))
+    known = sorted({m for _, _, m, _ in runs.scores(store, [run_id])})
+    if name not in known:
+        raise unknown("measure of that run", name, known)
     settings = Settings(**row.settings)
     if settings.external_arm.startswith("trec:"):
         raise UsageError(f"{run_id} scored a TREC run: score that file again with `lab run {row.collection} --gold {row.gold} --from-trec FILE`.")
     corpus = open_corpus(store, row.collection)
-    wanted = list(dict.fromkeys([*(parse(m) for _, _, m, _ in runs.scores(store, [run_id])), parse(name)]))
-    again = execute(corpus, gold, [(dict(row.passed), settings)], measures=wanted)[0]
+    again = execute(corpus, gold_of(store, row, gold), [(dict(row.passed), settings)], measures=[parse(m) for m in known])[0]
     now = runs.get_run(store, again.run_id)
     before, after = runs.listed(store, run_id), runs.listed(store, again.run_id)
     old = of_rows(store, [row])[0]
     lists = sorted(q for q in before.keys() | after.keys() if before.get(q) != after.get(q))
     flips = sorted(q for q in old.by_question if old.by_question[q].get(name) != again.by_question.get(q, {}).get(name))
-    differs = differing_inputs(row, now)
-    if row.gold_digest != now.gold_digest:
-        differs["gold_digest"] = (row.gold_digest, now.gold_digest)
-    return Replay(run_id, again.run_id, len(before.keys() | after.keys()), lists, flips, differs, name)
+    return Replay(run_id, again.run_id, again.questions, lists, flips, differing_inputs(row, now), name)
 
 
-def _gold_of(row: runs.RunRow) -> GoldSet:
-    """The gold set of a run as it is now, with the run's split."""
+def gold_of(store: Store, row: runs.RunRow, gold: str | None = None) -> GoldSet:
+    """The gold set of a run, with the run's split; CannotJudge where it is no longer what the run was scored with."""
     split, _, by = row.split.partition(" by ")
-    return load_gold(row.gold, split=None if split == "all" else split, split_by=by or "component")
+    found = load_gold(gold or row.gold, split=None if split == "all" else split, split_by=by or "component")
+    if fit(store, collections.get(store, row.collection), found).gold.digest != row.gold_digest:
+        raise CannotJudge(
+            f"gold set {found.name!r} is no longer what {row.run_id} was scored with: name the right one behind --gold, or make the run anew."
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +122,15 @@ class Bisection:
         }  # fmt: skip
 
 
-def bisect(store: Store, a: str, b: str, *, measure: str = PRIMARY, command: str = "") -> Bisection:
+def bisect(store: Store, a: str, b: str, *, measure: str = PRIMARY, gold: str | None = None, command: str = "") -> Bisection:
     """Runs `a` again, then with one input after the other as in `b`: the collection first, then flags in the order of their stages.
 
     UsageError for unknown runs and for two that differ in nothing that can be changed; CannotJudge for other gold sets.
     """
     first, second = runs.get_run(store, a), runs.get_run(store, b)
-    if first.gold != second.gold or first.split != second.split:
+    if first.gold_digest != second.gold_digest or first.split != second.split:
         raise CannotJudge(f"{a} and {b} were scored with other gold sets or splits: bisect two runs of one.")
-    gold, name = _gold_of(first), str(parse(measure))
+    asked, name = gold_of(store, first, gold), str(parse(measure))
     settings = Settings(**first.settings)
     flags = [flag for flag in Settings.flags() if first.settings.get(flag) != second.settings.get(flag)]
     inputs = differing_inputs(first, second)
@@ -135,8 +140,8 @@ def bisect(store: Store, a: str, b: str, *, measure: str = PRIMARY, command: str
             f"{a} and {b} differ in no flag and no collection: {', '.join(inputs) or 'nothing else'} cannot be changed one at a time here; see `lab replay {a}`."
         )
     experiment_id = new_id("e")
-    factors = {flag: [str(first.settings[flag]), str(second.settings[flag])] for flag in flags}
-    runs.begin_experiment(store, experiment_id, first.collection, first.gold, gold.digest, factors, command)
+    factors = {"step": ["a", *(["collection"] if moves else []), *flags]}
+    runs.begin_experiment(store, experiment_id, first.collection, first.gold, first.gold_digest, factors, command)
     chain: list[tuple[str, Any, Any, Settings]] = []
     for flag in flags:
         settings = _changed(settings, flag, second.settings[flag], chain)
@@ -146,10 +151,14 @@ def bisect(store: Store, a: str, b: str, *, measure: str = PRIMARY, command: str
     wanted = [parse(name)]
     done: list[Run] = []
     if moves:
-        done += execute(open_corpus(store, first.collection), gold, [({"step": "a"}, start)], measures=wanted, experiment_id=experiment_id)
+        done += execute(open_corpus(store, first.collection), asked, [({"step": "a"}, start)], measures=wanted, experiment_id=experiment_id)
         members[0] = ({"step": "collection"}, start)
-    done += execute(open_corpus(store, second.collection if moves else first.collection), gold, members, measures=wanted, experiment_id=experiment_id)
+    done += execute(
+        open_corpus(store, second.collection if moves else first.collection), asked, members, measures=wanted, experiment_id=experiment_id
+    )
     runs.finish_experiment(store, experiment_id)
+    if any(set(run.by_question) != set(done[0].by_question) or name not in run.scores for run in done):
+        raise CannotJudge(f"the steps were not scored on the same questions, or {name} is about none of them: compare the runs instead.")
     named = [("collection", first.collection, second.collection)] if moves else []
     named += [(flag, before, after) for flag, before, after, _ in chain]
     steps = [

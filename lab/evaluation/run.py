@@ -31,6 +31,7 @@ from lab.gold.stats import bands
 from lab.models.rerankers import trained_on
 from lab.progress import Progress, say
 from lab.records import ArmList, Diagnostic, GoldSet, Hit, Judgment, Ledger, Question, SearchResult
+from lab.retrieval.audit import audit
 from lab.retrieval.context import Corpus
 from lab.retrieval.rescore import reranker
 from lab.retrieval.search import Shared, check_runnable, open_corpus, question_vectors, rank
@@ -58,6 +59,7 @@ class _Member:
     failed: list[str] = field(default_factory=list)
     fallbacks: set[str] = field(default_factory=set)
     unanswerable: dict[str, float] = field(default_factory=dict)  # the floor's signal of the questions without an answer
+    recall: float | None = None  # of the vector index
     seconds: float = 0.0
 
 
@@ -128,6 +130,14 @@ def execute(
         raise CannotJudge(f"gold set {gold.name!r} holds no answerable question with a judgment: nothing can be scored.")
     for _, settings in members:
         _not_seen(settings, asked)
+    if unjudged:
+        fitted = replace(
+            fitted,
+            notes=(
+                *fitted.notes,
+                f"{len(unjudged)} questions have neither a judgment nor the mark that they have no answer, as {unjudged[0]}: they are left out",
+            ),
+        )
     wanted = targets_of(corpus, gold, asked)
     copying = bands(gold)
     runs.record_questions(corpus.store, gold.digest, _described(gold, copying))
@@ -141,6 +151,7 @@ def execute(
         working, signals(corpus, [q for q in gold.questions if not q.answerable], [settings for _, settings in members]), strict=True
     ):
         member.unanswerable = known
+    _audit(corpus, asked, working)
     near = _near(corpus, measures)
     quotations = quoted(corpus, wanted) if any(m.name == "primary_first" for m in measures) else {}
     judged_not = refused_of(corpus, gold, asked)
@@ -235,6 +246,10 @@ def new_id(prefix: str) -> str:
     return f"{prefix}{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
+_MOST_JOBS = 8  # as many as the store keeps connections
+_TAKEN = 10  # passages of one document that may stand above what is scored
+
+
 def _search(corpus: Corpus, asked: Sequence[Question], vectors: Sequence[np.ndarray | None], members: Sequence[_Member], jobs: int) -> None:
     """Every question for every member; entered in the order of the questions, whoever searched."""
     with Progress(f"search {corpus.collection.name}", len(asked) * len(members), "searches") as bar:
@@ -242,14 +257,17 @@ def _search(corpus: Corpus, asked: Sequence[Question], vectors: Sequence[np.ndar
         def one(place: int) -> list[tuple[SearchResult | LabError, float]]:
             question, vector = asked[place], vectors[place]
             shared = Shared(corpus, question.text, vector)
-            apart = frozenset(map(str, question.metadata.get("ignore", ())))
+            apart = frozenset(map(str, question.metadata.get("ignore") or ()))
             found: list[tuple[SearchResult | LabError, float]] = []
             with corpus.store.held():
                 for member in members:
                     start = time.perf_counter()
                     try:
-                        ranked = rank(shared, member.settings, texts=False)
-                        result: SearchResult | LabError = without(ranked, apart) if apart else ranked
+                        if apart:  # a document has a few passages: so much deeper that what is taken out leaves enough
+                            deeper = replace(member.settings, k=member.settings.k + _TAKEN * len(apart))
+                            result: SearchResult | LabError = without(rank(shared, deeper, texts=False), apart, member.settings.k)
+                        else:
+                            result = rank(shared, member.settings, texts=False)
                     except (UsageError, CannotJudge, ServerError):
                         raise
                     except LabError as error:
@@ -263,7 +281,7 @@ def _search(corpus: Corpus, asked: Sequence[Question], vectors: Sequence[np.ndar
                 for place in range(len(asked)):
                     _enter(asked[place], one(place), members)
             return
-        with ThreadPoolExecutor(jobs) as pool:
+        with ThreadPoolExecutor(min(jobs, _MOST_JOBS)) as pool:
             for place, found in enumerate(pool.map(one, range(len(asked)))):
                 _enter(asked[place], found, members)
 
@@ -280,6 +298,22 @@ def _enter(question: Question, found: Sequence[tuple[SearchResult | LabError, fl
             member.notes[note] = member.notes.get(note, 0) + 1
         for arm in result.arms.values():
             _count(member, arm)
+
+
+_AUDITED = 20  # questions on which the vector index is compared with the exact list
+LEAST_RECALL = 0.98
+
+
+def _audit(corpus: Corpus, asked: Sequence[Question], members: Sequence[_Member]) -> None:
+    """Of members whose dense lists came from the index: how much of the exact lists it brings."""
+    known: dict[tuple[int, int], float] = {}
+    sample = [q.text for q in asked[:: max(1, len(asked) // _AUDITED)][:_AUDITED]]
+    for member in members:
+        if member.engines.get("dense", {}).get("engines", {}).get("hnsw") and not corpus.lacks("chunks_hnsw"):
+            key = (min(member.settings.candidates, 100), member.settings.ef_search)
+            if key not in known:
+                known[key] = audit(corpus, sample, k=key[0], ef_search=key[1]).recall
+            member.recall = known[key]
 
 
 def _failed(question: Question, member: _Member, error: LabError) -> SearchResult:
@@ -341,9 +375,10 @@ def _finish(
     ledger: list[runs.LedgerRow] = []
     graded: dict[str, list[int]] = {}
     stages = columns_of(found.ledger for found in member.rankings.values())
-    stage_seconds: dict[str, float] = {}
+    stage_seconds: dict[str, list[float]] = {}
     ranking_of: dict[str, Ranking] = {}
     lost: dict[str, Loss] = {}
+    failed = set(member.failed)
     k = min(HEALTH_K, member.settings.k)
     bare = documents.without_vector(corpus.store, corpus.collection) if corpus.without_vector and member.settings.dense_arm != "none" else frozenset()
     for question in asked:
@@ -363,7 +398,7 @@ def _finish(
         graded[question.question_id] = grades(found, wanted[question.question_id])
         ranks = spread(found.ledger, stages)
         keys = {key for target in wanted[question.question_id] for key in target.keys}
-        gone = loss(stages, ranks, graded[question.question_id], k, targets=keys, bare=bare)
+        gone = Loss("failed", 0) if question.question_id in failed else loss(stages, ranks, graded[question.question_id], k, targets=keys, bare=bare)
         if gone is not None:
             lost[question.question_id] = gone
         ledger.append(
@@ -377,20 +412,26 @@ def _finish(
             for r, c in zip(found.results, credits, strict=True)
         ]
         for name, value in found.ledger.seconds.items():
-            stage_seconds[name] = stage_seconds.get(name, 0.0) + value
+            stage_seconds.setdefault(name, []).append(value)
     member.by_question = score_all(measures, ranking_of)
     scores = [(question, name, value) for question, values in member.by_question.items() for name, value in values.items()]
     health = examine(member.rankings, wanted, graded, k)
     health.lost = waterfall(lost)
+    health.ann_recall = member.recall
     told = {question: signal(found.arms) for question, found in member.rankings.items()}
     health.abstain = abstention({question: value for question, value in told.items() if value is not None}, member.unanswerable)
-    notes = list(fitted.notes) + [f"{note} ({times} questions)" for note, times in sorted(member.notes.items())] + _warnings(member) + health.notes
+    notes = (
+        list(fitted.notes)
+        + [f"{note} ({times} questions)" for note, times in sorted(member.notes.items())]
+        + _warnings(member, measures)
+        + health.notes
+    )
     status = "degraded" if member.failed or member.fallbacks or fitted.lost else "ok"
     scored = means(member.by_question, map(str, measures))
     runs.finish_run(
         corpus.store, member.run_id, status=status, questions=len(member.by_question), scores=scores, results=results, ledger=ledger,
         passages=runs.intern_passages(corpus.store, corpus.collection.name, listed), stages=stages, server=member.server, engines=member.engines,
-        notes=notes, timings={"seconds": member.seconds, "stages": stage_seconds}, health=health.to_json(),
+        notes=notes, timings=_timings(member.seconds, stage_seconds), health=health.to_json(),
     )  # fmt: skip
     kinds = {q.question_id: q.kind for q in gold.questions}
     return Run(
@@ -400,9 +441,27 @@ def _finish(
     )  # fmt: skip
 
 
-def _warnings(member: _Member) -> list[str]:
+def _timings(seconds: float, stages: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """Seconds of the run and of each arm and stage, and their median and 95th percentile in milliseconds. What the members of a grid share is counted for each of them:
+    what settings cost is measured apart (`lab.evaluation.latency`)."""
+    return {
+        "seconds": seconds,
+        "stages": {name: sum(values) for name, values in stages.items()},
+        "p50_ms": {name: round(1000 * float(np.quantile(values, 0.5)), 3) for name, values in stages.items()},
+        "p95_ms": {name: round(1000 * float(np.quantile(values, 0.95)), 3) for name, values in stages.items()},
+    }
+
+
+def _warnings(member: _Member, measures: Sequence[Measure]) -> list[str]:
     """Settings that cannot do what they seem to promise."""
     s, notes = member.settings, []
+    if member.recall is not None and member.recall < LEAST_RECALL:
+        notes.append(
+            f"the vector index brings {member.recall:.3f} of the exact lists, less than {LEAST_RECALL}: raise --ef-search, or say --dense exact"
+        )
+    beyond = [str(m) for m in measures if m.k > s.k]
+    if beyond:
+        notes.append(f"k is {s.k}: {', '.join(beyond)} see no further than rank {s.k}")
     if s.reranker != "none" and s.rerank_depth <= s.k:
         notes.append(f"rerank_depth {s.rerank_depth} ≤ k {s.k}: the reranker cannot change which passages are returned, only their order")
     if s.mmr_lambda != 1.0 and s.mmr_pool <= s.k:

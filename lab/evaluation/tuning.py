@@ -16,9 +16,9 @@ import numpy as np
 
 from lab.errors import CannotJudge, UsageError
 from lab.evaluation.abstention import floor_for, signals
-from lab.evaluation.compare import PRIMARY, columns
+from lab.evaluation.compare import LOWER, PRIMARY, columns
 from lab.evaluation.measures import DEFAULT, parse
-from lab.evaluation.run import as_gold, execute, new_id
+from lab.evaluation.run import answerable, as_gold, execute, new_id
 from lab.gold.clusters import clusters
 from lab.gold.splits import may_learn
 from lab.records import GoldSet
@@ -105,6 +105,9 @@ def tune(
     members = grid(words, base) if words else [({}, base)]
     for _, member in members:
         check_runnable(corpus, member)
+    place = _places(loaded, folds)
+    if len({place[q.question_id] for q in answerable(loaded)}) < folds:
+        raise CannotJudge(f"the split {split} has questions about too few documents for {folds} folds: name fewer --folds, or a larger split.")
     experiment_id = new_id("e")
     store_runs.begin_experiment(store, experiment_id, collection, loaded.name, loaded.digest, words, command)
     done = execute(corpus, loaded, members, measures=[parse(m) for m in dict.fromkeys([*DEFAULT, name])], experiment_id=experiment_id)
@@ -112,16 +115,16 @@ def tune(
     questions, tables = columns(done, [name])
     scores = np.stack([tables[run.run_id][:, 0] for run in done])  # (members, questions)
     about = ~np.isnan(scores).any(axis=0)
-    place = fold_of(clusters(loaded.questions, loaded.judgments), folds)
     at = np.array([place[q] for q in questions])
     if len(set(at[about])) < folds:
-        raise CannotJudge(f"the split {split} has questions about too few documents for {folds} folds: name fewer --folds, or a larger split.")
-    best = _best(scores[:, about])
+        raise CannotJudge(f"{name} is about too few questions of the split {split} for {folds} folds: name fewer --folds, or a larger split.")
+    better = -scores if parse(name).name in LOWER else scores
+    best = _best(better[:, about])
     turns = []
     held = np.zeros(len(questions))
     for fold in range(folds):
         inside = about & (at == fold)
-        choice = _best(scores[:, about & (at != fold)])
+        choice = _best(better[:, about & (at != fold)])
         held[inside] = scores[choice][inside]
         turns.append((dict(members[choice][0]), float(scores[choice][inside].mean()), int(inside.sum())))
     floor = None
@@ -136,6 +139,16 @@ def tune(
 def _best(scores: np.ndarray) -> int:
     """The member with the highest mean; the first of equals, so that what stands first in the grid is kept unless something is better."""
     return int(np.argmax(scores.mean(axis=1).round(12)))
+
+
+def _places(gold: GoldSet, folds: int) -> dict[str, int]:
+    """Question → fold; answerable and unanswerable questions are spread apart, so that every fold has its share of both."""
+    cluster = clusters(gold.questions, gold.judgments)
+    scored = {q.question_id for q in answerable(gold)}
+    return {
+        **fold_of({q: name for q, name in cluster.items() if q in scored}, folds),
+        **fold_of({q: name for q, name in cluster.items() if q not in scored}, folds),
+    }
 
 
 def fold_of(cluster: Mapping[str, str], folds: int) -> dict[str, int]:
@@ -172,4 +185,5 @@ def _floor(corpus: Any, gold: GoldSet, settings: Settings, wanted: float, folds:
         value = floor_for([v for q, v in no.items() if place[q] != fold], wanted)
         passed_no += sum(v >= value for q, v in no.items() if place[q] == fold)
         passed_yes += sum(v >= value for q, v in yes.items() if place[q] == fold)
+    chosen = math.ceil(chosen * 1e6) / 1e6  # as it is printed: rounded up, or what it shuts out would pass
     return Floor(chosen, wanted, passed_no / len(no), passed_yes / len(yes), len(yes), len(no))

@@ -81,7 +81,15 @@ def validate(store: Store, data: Path, sets: Sequence[str] = (), *, vectors: boo
     with tempfile.TemporaryDirectory() as scratch:
         for name, folder in sorted(folders.items()):
             collection = f"validate_{name}" + ("" if vectors else "_words")
-            ingest(folder / "corpus.jsonl", collection, store=store, format="beir", twins="exact", embedder="minilm" if vectors else "none")
+            ingest(
+                folder / "corpus.jsonl",
+                collection,
+                store=store,
+                format="beir",
+                chunker="whole",
+                twins="exact",
+                embedder="minilm" if vectors else "none",
+            )
             for reference in (r for r in wanted if r.data == name):
                 gold = _gold(folder, name, reference.minus1, Path(scratch))
                 done = run(collection, load_gold(gold), store=store, measures=[reference.measure], **reference.flags)

@@ -114,13 +114,18 @@ def only(gold: GoldSet, split: str) -> GoldSet:
 
 
 def gold_digest(questions: Sequence[Question], judgments: Sequence[Judgment]) -> str:
-    """Names the content of a gold set: 16 hex digits over questions and judgments in sorted order. Splits and how a question was made do not count."""
+    """Names the content of a gold set: 16 hex digits over questions and judgments in sorted order, with what changes a score (`needs`, `ignore`) or a test (`parent`).
+    Splits and how a question was made do not count."""
     return digest(
         [
-            sorted([q.question_id, q.text, q.kind, q.answerable] for q in questions),
+            sorted([q.question_id, q.text, q.kind, q.answerable, *([told] if (told := _scored(q)) else [])] for q in questions),
             sorted([j.question_id, j.source, j.start, j.end, j.grade, j.quote] for j in judgments),
         ]
     )[:16]
+
+
+def _scored(question: Question) -> dict[str, Any]:
+    return {key: question.metadata[key] for key in ("ignore", "needs", "parent") if question.metadata.get(key)}
 
 
 def save_gold(path: Path, questions: Iterable[Question], judgments: Iterable[Judgment], readme: str, *, refused: Iterable[Judgment] = ()) -> None:
@@ -193,7 +198,12 @@ def question_of(line: str, where: str) -> Question:
         metadata: Mapping[str, Any] = dict(record.get("metadata") or {})
     except (ValueError, KeyError, TypeError):
         raise UsageError(f"{where} is no question: it needs the JSON keys _id and text.") from None
-    for key, wanted, said in (("kind", str, "a text"), ("split", str, "a text"), ("answerable", bool, "true or false")):
+    for key, wanted, said in (
+        ("kind", str, "a text"),
+        ("split", str, "a text"),
+        ("answerable", bool, "true or false"),
+        ("ignore", list, "a list of sources"),
+    ):
         if key in metadata and not isinstance(metadata[key], wanted):
             raise UsageError(f"{where}: metadata.{key} is {json.dumps(metadata[key])}, and must be {said}.")
     rest = {key: value for key, value in metadata.items() if key not in {"kind", "split", "answerable"}}

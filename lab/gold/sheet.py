@@ -40,5 +40,12 @@ def take(folder: Path, gold: GoldSet, file: Path) -> int:
             raise UsageError(
                 f"{file} line {number} is about question {decision.question!r}, which {gold.name} does not hold: it belongs to another set."
             )
+        belongs = (
+            decision.item.startswith(f"p:{decision.question}:")
+            if decision.action == "judge"
+            else decision.item in {f"q:{decision.question}"} or decision.action == "undo"
+        )
+        if not belongs:
+            raise UsageError(f"{file} line {number} is about the item {decision.item!r}, which is no item of question {decision.question!r}.")
         found.append(decision)
     return append(folder, found)

@@ -66,7 +66,7 @@ class Corpus:
         if self.collection.ingest.twins != "near" or self.store.tenant is not None:
             return None
         if not self.near:
-            self.near.update(near_classes(self.store, self.collection))
+            self.near.update(near_classes(self.store, self.collection))  # one statement: whole, or not there
         return self.near
 
     def members(self, classes: Sequence[bytes]) -> dict[bytes, list[Hit]]:
@@ -80,9 +80,10 @@ class Corpus:
         """(term, term as written, passage that defines it) for those of `terms` that the collection defines, in the order given."""
         missing = [term for term in terms if term not in self.terms]
         if missing:
-            self.terms.update({term: [] for term in missing})
+            found: dict[str, list[tuple[str, str, Hit]]] = {term: [] for term in missing}
             for row in arms.defined(self.store, self.collection, missing):
-                self.terms[row[0]].append(row)
+                found[row[0]].append(row)
+            self.terms.update(found)  # whole: another thread must not take a list for known that is still being filled
         return [row for term in terms for row in self.terms[term]]
 
 

@@ -110,6 +110,7 @@ def test_the_traps_of_cranfield(store: Store, shared_data: Callable[[str], Path]
     without = run("cran", gold, store=store, dense="none")
     for question in gold.questions:
         assert not {c.rpartition("::")[0] for c in without.rankings.get(question.question_id, ())} & set(question.metadata.get("ignore", ()))
+    assert without.scores["hit@10"] > 0 and all(len(ids) == 10 for ids in without.rankings.values()), "what stood below moves up"
     lab("gold", "import", str(folder), "--as", "plain", "--to", str(tmp_path), store=store)
     plain = run("cran", str(tmp_path / "plain"), store=store, dense="none")
     found = sum(any(c.rpartition("::")[0] == d for c in plain.rankings[q]) for q, d in source if q in plain.rankings)

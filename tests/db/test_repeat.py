@@ -17,7 +17,7 @@ from lab.evaluation.experiment import ablate, load
 from lab.evaluation.noise import noise
 from lab.evaluation.repeat import bisect
 from lab.evaluation.run import run
-from lab.evaluation.tuning import fold_of, tune
+from lab.evaluation.tuning import _places, fold_of, tune
 from lab.gold.files import load_gold, only, save_gold
 from lab.records import GoldSet, Judgment, Question
 from lab.resources import folder
@@ -163,6 +163,15 @@ def test_folds_hold_whole_clusters() -> None:
     place = fold_of(cluster, 5)
     assert all(len({place[q] for q in cluster if cluster[q] == name}) == 1 for name in set(cluster.values()))
     assert [list(place.values()).count(i) for i in range(5)] == [14] * 5
+
+
+def test_every_fold_has_answerable_questions() -> None:
+    """10 answerable and 40 unanswerable questions, each its own cluster, in 5 folds: two answerable ones in each."""
+    for seed in range(20):
+        asked = [Question(f"a{seed}-{i}", "?") for i in range(10)] + [Question(f"n{seed}-{i}", "?", answerable=False) for i in range(40)]
+        gold = GoldSet("g", tuple(asked), tuple(Judgment(q.question_id, q.question_id, 0, 1, 1, "x") for q in asked[:10]), "")
+        place = _places(gold, 5)
+        assert [sum(place[q.question_id] == fold for q in asked[:10]) for fold in range(5)] == [2] * 5
 
 
 def test_a_choice_is_judged_where_it_was_not_made(handbook: Store, lab: Lab) -> None:

@@ -79,12 +79,12 @@ def test_squad_brings_its_own_documents(tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text(json.dumps(data))
     path = squad.read(tmp_path / "s.json", "s", to=tmp_path)
     made = load_gold(path)
-    assert [(j.source, j.start, j.end, j.quote) for j in made.judgments] == [("Caf_Br_u/1", 20, 24, "1921"), ("Caf_Br_u/1", 17, 24, "in 1921")]
+    assert [(j.source, j.start, j.end, j.quote) for j in made.judgments] == [("Café_Bräu/1", 20, 24, "1921"), ("Café_Bräu/1", 17, 24, "in 1921")]
     assert [q.answerable for q in made.questions] == [True, False]
     records = [json.loads(line) for line in (path / "documents" / "corpus.jsonl").read_text().splitlines()]
     assert [(r["_id"], r["title"], r["text"]) for r in records] == [
-        ("Caf_Br_u/1", "Café Bräu", context),
-        ("Caf_Br_u/2", "Café Bräu", "Nothing more."),
+        ("Café_Bräu/1", "Café Bräu", context),
+        ("Café_Bräu/2", "Café Bräu", "Nothing more."),
     ]
     with pytest.raises(UsageError, match="stands in no document"):
         squad.read(tmp_path / "s.json", "t", known=[("z", "other words")], to=tmp_path)
@@ -93,6 +93,37 @@ def test_squad_brings_its_own_documents(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'1921' of question x does not stand at 3"):
         squad.read(tmp_path / "s.json", "t", to=tmp_path)
     assert not (tmp_path / "t").exists()
+
+
+def test_titles_that_are_cleaned_alike_stay_apart(tmp_path: Path) -> None:
+    """東京 and 大阪 both became article/1, C and C++ one article: the second was written over the first."""
+    data = {"data": [{"title": title, "paragraphs": [{"context": f"{title} has a river.", "qas": [
+        {"id": title, "question": "What has it?", "answers": [{"text": "a river", "answer_start": len(title) + 5}]}]}]} for title in ("東京", "大阪", "C", "C++", "??")]}  # fmt: skip
+    (tmp_path / "s.json").write_text(json.dumps(data))
+    path = squad.read(tmp_path / "s.json", "s", to=tmp_path)
+    assert [j.source for j in load_gold(path).judgments] == ["東京/1", "大阪/1", "C/1", "C/2", "article/1"]
+    assert len((path / "documents" / "corpus.jsonl").read_text().splitlines()) == 5
+
+
+def test_a_question_named_with_a_space_and_a_quote_of_a_whole_book(tmp_path: Path) -> None:
+    long = "word " * 40_000
+    save_gold(tmp_path / "g", [Question("a b", "Who?")], [Judgment("a b", "x.md", 0, len(long), 1, long)], "")
+    gold = load_gold(tmp_path / "g")
+    spans.write(gold, tmp_path / "g.csv")
+    assert load_gold(spans.read(tmp_path / "g.csv", "h", to=tmp_path)).digest == gold.digest
+    trec.write(gold, {"x.md": long}, tmp_path / "t")
+    back = trec.read(tmp_path / "t" / "qrels.txt", "i", topics=tmp_path / "t" / "topics.txt", texts=lambda sources: {"x.md": long}, to=tmp_path)
+    assert load_gold(back).judgments == gold.judgments
+    with pytest.raises(UsageError, match=r"name a \.csv"):
+        spans.write(gold, tmp_path / "g.tsv")
+
+
+def test_what_changes_a_score_changes_the_digest(tmp_path: Path) -> None:
+    digests = set()
+    for number, metadata in enumerate(({}, {"ignore": ["x.md"]}, {"needs": "all"}, {"parent": "b"}, {"band": "copied"})):
+        save_gold(tmp_path / str(number), [Question("a", "Who?", metadata=metadata)], [whole("a", "a b.md", 1)], "")
+        digests.add(load_gold(tmp_path / str(number)).digest)
+    assert len(digests) == 4, "how much it copies changes none"
 
 
 @pytest.mark.parametrize("bad", ["[]x", "{}", '{"data": [{}]}', '{"data": [{"paragraphs": [{}]}]}', '{"data": [{"paragraphs": [{"context": "a", "qas": [{"id": 1}]}]}]}',
@@ -106,7 +137,7 @@ def test_what_is_no_squad_file_is_said(bad: str, tmp_path: Path) -> None:
 def test_trec_keeps_documents_and_grades_and_says_what_it_loses(gold: GoldSet, tmp_path: Path) -> None:
     said = trec.write(gold, TEXTS, tmp_path / "t")
     assert [sentence.split(";")[0].split(":")[0] for sentence in said] == [
-        "2 of 3 judgments are spans", "white space and % in names of documents are written as %XX, since qrels have columns by white space",
+        "2 of 3 judgments are spans", "1 judgments of a document that was judged for the same question already are one with it", "white space and % in names of documents are written as %XX, since qrels have columns by white space",
         "kinds, splits and the mark of unanswerable questions are left out",
     ]  # fmt: skip
     assert (tmp_path / "t" / "qrels.txt").read_text() == "q1 0 a%20b.md 2\nq2 0 c%2520.md 1\nq2 0 a%20b.md 1\n"
@@ -200,7 +231,7 @@ def test_every_set_follows_its_schema(gold: GoldSet) -> None:
     assert not schema.is_valid({"_id": "a"}) and not schema.is_valid({"_id": "a", "text": "x", "metadata": {"answerable": "no"}})
 
 
-@pytest.mark.parametrize("metadata", ['{"answerable": "false"}', '{"kind": 3}', '{"split": ["dev"]}'])
+@pytest.mark.parametrize("metadata", ['{"answerable": "false"}', '{"ignore": "486"}', '{"kind": 3}', '{"split": ["dev"]}'])
 def test_metadata_of_another_type_is_refused(metadata: str, tmp_path: Path) -> None:
     """`"answerable": "false"` counted as answerable."""
     save_gold(tmp_path / "g", [Question("a", "x")], [], "")

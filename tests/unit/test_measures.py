@@ -182,8 +182,9 @@ def test_what_is_neither_relevant_nor_irrelevant_is_as_if_not_returned() -> None
         Result(rank, hits[i].chunk_id, hits[i].source, 0, 9, "", "", 1.0, None, 0, hits[i].class_id, i) for rank, i in ((1, 1), (2, 0), (3, 3))
     )
     found = SearchResult("q", results, None, Ledger(("dense", "lexical", "cut"), hits, ranks))
-    kept = without(found, {"s"})
+    kept = without(found, {"s"}, 2)
     assert [(r.rank, r.source) for r in kept.results] == [(1, "a"), (2, "c")]
     assert [h.source for h in kept.ledger.hits] == ["a", "b", "c"]
     assert kept.ledger.ranks.tolist() == [[1, 0, 1], [2, 1, 0], [0, 2, 2]]
-    assert without(found, {"z"}) is found and found.ledger.ranks[0, 0] == 2
+    assert [r.source for r in without(found, {"z"}, 2).results] == ["s", "a"] and found.ledger.ranks[0, 0] == 2
+    assert without(found, {"s"}, 1).ledger.ranks.tolist() == [[1, 0, 1], [2, 1, 0], [0, 2, 0]], "what was searched deeper is cut again"

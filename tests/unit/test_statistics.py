@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 
 import numpy as np
 import pytest
 
-from lab.evaluation.compare import in_words, verdict_of
+from lab.evaluation.compare import in_words, oriented, verdict_of
 from lab.evaluation.statistics import exact, power
 from lab.evaluation.statistics.families import holm, levels
 from lab.evaluation.statistics.flips import SignFlips
@@ -144,6 +145,29 @@ def test_levels_agree_with_holm() -> None:
     assert levels([0.03, 0.001, 0.04], 0.05) == pytest.approx([1 - 0.05 / 2, 1 - 0.05 / 3, 1 - 0.05 / 2])
 
 
+def test_six_of_six_tell_in_the_second_step_of_holm() -> None:
+    """30 wins, and 6 wins without a loss: .03125 is below .05, which is what the second of two is held against."""
+    before, after = np.zeros((200, 2)), np.zeros((200, 2))
+    after[:30, 0] = after[:6, 1] = 1.0
+    tests = PairedTests(before, after, range(200), [False, False], [1.0, 1.0])
+    p = [tests.p(0), tests.p(1)]
+    second = dataclasses.replace(tests.result(1, level=levels(p, 0.05)[1], effects=2), p_adjusted=holm(p)[1])
+    assert (second.p, second.p_adjusted, second.verdict) == (0.03125, 0.03125, "higher") and second.low > 0
+
+
+def test_a_p_of_exactly_alpha_rejects_nothing() -> None:
+    """1 − 0.95 is a little more than 0.05 in floating point."""
+    found = PairedTests(np.zeros((40, 1)), np.r_[np.ones(5), np.zeros(35)][:, None], range(40), [False], [1.0]).result(0, level=1 - 0.0625)
+    assert found.p == 0.0625 and found.low <= 0 <= found.high
+
+
+def test_where_less_is_better_a_question_wins_when_it_falls() -> None:
+    raw = pair(12, 2, 200)
+    turned = oriented("short@10", raw)
+    assert (turned.wins, turned.losses) == (2, 12) and oriented("hit@5", raw) is raw
+    assert "2 questions won, 12 lost" in in_words("short@10", turned)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_an_interval_excludes_zero_exactly_where_holm_rejects(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -157,8 +181,9 @@ def test_an_interval_excludes_zero_exactly_where_holm_rejects(seed: int) -> None
         p = [tests.p(t) for t in range(4)]
         adjusted = holm(p)
         for t, level in enumerate(levels(p, 0.05)):
-            found = tests.result(t, level=level, effects=4)
+            found = dataclasses.replace(tests.result(t, level=level, effects=4), p_adjusted=adjusted[t])
             assert (found.low <= 0 <= found.high) == (adjusted[t] >= 0.05), (found, adjusted[t])
+            assert (found.verdict in {"higher", "lower"}) == (adjusted[t] < 0.05)
             assert found.low <= found.delta <= found.high
 
 

@@ -73,7 +73,7 @@ def interval(wins: int, losses: int, n: int, level: float) -> tuple[float, float
     if not changed:
         return low, high
     first, last = ((2 * p - 1) * changed / n for p in clopper_pearson(wins, losses, level))
-    significant = mcnemar(wins, losses) < 1 - level
+    significant = mcnemar(wins, losses) < 1 - level - 1e-12  # 1 − 0.95 is a little more than 0.05
     low = first if significant and wins > losses else min(low, first)
     high = last if significant and losses > wins else max(high, last)
     return low, high

@@ -10,6 +10,7 @@ D − sN for all s beyond (D − A)/(N − B) or (D + A)/(N + B). So an end is a
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -58,16 +59,16 @@ class SignFlips:
         return float(np.partition(least, place)[place]), float(np.partition(most, len(most) - 1 - place)[len(most) - 1 - place])
 
 
-def _signs(clusters: int) -> list[np.ndarray]:
+def _signs(clusters: int) -> Iterator[np.ndarray]:
     """Blocks of rows of ±1, the first row all +1: every flip, or that and 9,999 draws."""
     if clusters <= _ALL:
         every = np.array(list(itertools.product((1.0, -1.0), repeat=clusters)))
-        return [every.reshape(-1, clusters)]
+        yield every.reshape(-1, clusters)
+        return
     source = np.random.default_rng(_SEED)
-    blocks = [np.ones((1, clusters))]
+    yield np.ones((1, clusters))
     for start in range(0, DRAWS, _BLOCK):
-        blocks.append(source.integers(0, 2, (min(_BLOCK, DRAWS - start), clusters)).astype(np.float64) * 2 - 1)
-    return blocks
+        yield source.integers(0, 2, (min(_BLOCK, DRAWS - start), clusters)).astype(np.float64) * 2 - 1
 
 
 def _all_totals(sums: np.ndarray) -> np.ndarray:

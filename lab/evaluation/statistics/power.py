@@ -6,9 +6,9 @@ import functools
 import math
 
 import numpy as np
-from scipy.special import bdtr, bdtrc, gammaln, ndtri, xlog1py, xlogy
+from scipy.special import bdtr, bdtrc, betaincinv, gammaln, ndtri, xlog1py, xlogy
 
-from lab.evaluation.statistics.exact import interval, tangos
+from lab.evaluation.statistics.exact import tangos
 
 POWER = 0.8
 _RARE = 1e-9  # probability that is left out of a sum
@@ -110,13 +110,15 @@ def gate_passes(n: float, changed: float, margin: float, alpha: float = 0.05, de
 
 
 def _lows(wins: np.ndarray, m: int, n: int, alpha: float) -> np.ndarray:
-    """The lower ends of `exact.interval` at level 1 − 2·alpha. Clopper–Pearson is asked only where Tango's end alone could pass."""
-    level = 1 - 2 * alpha
-    lows = tangos(wins.astype(float), (m - wins).astype(float), n, level)
-    if m:
-        for i, w in enumerate(wins):
-            lows[i] = interval(int(w), m - int(w), n, level)[0]
-    return lows
+    """The lower ends of `exact.interval` at level 1 − 2·alpha, for `wins` of `m` changed questions."""
+    won, lost = wins.astype(float), (m - wins).astype(float)
+    lows = tangos(won, lost, n, 1 - 2 * alpha)
+    if not m:
+        return lows
+    share = np.where(won > 0, betaincinv(np.maximum(won, 1), lost + 1, alpha), 0.0)
+    first = (2 * share - 1) * m / n
+    significant = (won > lost) & (2 * bdtr(np.minimum(won, lost), m, 0.5) < 2 * alpha - 1e-12)
+    return np.asarray(np.where(significant, first, np.minimum(lows, first)))
 
 
 def gate_questions(changed: float, margin: float, alpha: float = 0.05, power: float = POWER, *, most: int = 20_000) -> int | None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from lab.corpus.readers import beir
 from lab.errors import UsageError, unknown
 from lab.gold.files import line_of, new_folder, save_gold
-from lab.gold.formats.shared import by_document, json_questions, partial, whole_documents
+from lab.gold.formats.shared import by_document, json_questions, merged, partial, whole_documents
+from lab.progress import say
 from lab.records import GoldSet
 from lab.scratch import whole_folder
 
@@ -39,6 +40,14 @@ def read(path: Path, name: str, split: str, to: Path | None = None, *, ignore: P
         apart.setdefault(question_id, []).append(source)
     wanted = {source for (_, source), grade in grades.items() if grade >= 0}
     texts = {document.source: document.text for document, _ in beir.records(path / "corpus.jsonl") if document.source in wanted}
+    strangers = sorted(question for question in apart if question not in split_of)
+    if strangers:
+        say(f"{len(strangers)} questions of {ignore} are not in the split, as {strangers[0]}: they are left out.")
+    bare = sorted(
+        {q for (q, s), grade in grades.items() if grade > 0} - {q for (q, s), grade in grades.items() if grade > 0 and s not in apart.get(q, ())}
+    )
+    if bare:
+        say(f"{len(bare)} questions have no judgment beside what is to be ignored, as {bare[0]}: they are unjudged.")
     judgments, refused = whole_documents(
         ((question, source, grade) for (question, source), grade in grades.items() if source not in apart.get(question, ())),
         texts, f"{path / 'qrels'}",
@@ -105,6 +114,9 @@ def write(gold: GoldSet, documents: Iterable[tuple[str, str, str]], to: Path) ->
     lost = partial(gold, texts)
     absent = sorted(judged - texts.keys())
     said = [f"{lost} of {len(gold.judgments)} judgments are spans; BEIR judges whole documents, so where they stand is lost"] if lost else []
+    said += merged(gold)
+    if not named and any(q.split for q in gold.questions):
+        said.append("the set names no splits: all questions are in qrels/test.tsv")
     return said + ([f"{len(absent)} judged documents are not in the collection, as {absent[0]}"] if absent else [])
 
 

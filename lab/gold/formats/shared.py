@@ -70,6 +70,16 @@ def by_document(gold: GoldSet) -> Iterator[tuple[str, str, int]]:
     yield from ((question, source, grade) for (question, source), grade in best.items())
 
 
+def merged(gold: GoldSet) -> list[str]:
+    """What formats of whole documents lose beside the places of spans."""
+    rows = list(by_document(gold))
+    many = len(gold.judgments) + len(gold.refused) - len(rows)
+    judged = {question for question, _, _ in rows}
+    without = sum(q.answerable and q.question_id not in judged for q in gold.questions)
+    said = [f"{many} judgments of a document that was judged for the same question already are one with it"] if many else []
+    return said + ([f"{without} questions without a judgment are not in the qrels"] if without else [])
+
+
 def partial(gold: GoldSet, texts: Mapping[str, str]) -> int:
     """How many judgments are spans of a document rather than the whole of it: what a format of whole documents loses."""
     return sum(j.start > 0 or j.end < len(texts.get(j.source, "")) for j in gold.judgments)

@@ -85,7 +85,7 @@ def read(path: Path, name: str, *, questions: Path | None = None, texts: Texts |
         start, end, found = _place(cell("source"), quote, cell("start"), cell("end"), known, f"{path} line {line}")
         moved += found
         (judgments if int(grade) else refused).append(Judgment(question_id, cell("source"), start, end, int(grade), quote))
-    if not judgments:
+    if not judgments and all(q.answerable for q in asked.values()):
         raise UsageError(f"{path} holds no quote: a table needs the columns question, source and quote.")
     if moved:
         say(f"{moved} of {len(judgments)} quotes were found in the collection, whose offsets the table lacks or has otherwise")
@@ -104,7 +104,16 @@ def _rows(path: Path) -> tuple[list[tuple[int, list[str]]], dict[str, int]]:
     tabs = path.suffix.lower() in {".tsv", ".tab"} or "\t" in text.split("\n", 1)[0]
     try:
         # TSV files of annotations carry quotation marks as they are.
-        table = list(csv.reader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE) if tabs else csv.reader(io.StringIO(text)))
+        csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a whole document may be one quote
+        reader = (
+            csv.reader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE)
+            if tabs
+            else csv.reader(io.StringIO(text), delimiter=_delimiter(text))
+        )
+        table, lines = [], []
+        for row in reader:
+            table.append(row)
+            lines.append(reader.line_num)
     except csv.Error as error:
         raise UsageError(f"{path} is no table ({error}).") from None
     heads = [head.strip().lower() for head in table[0]] if table else []
@@ -116,11 +125,17 @@ def _rows(path: Path) -> tuple[list[tuple[int, list[str]]], dict[str, int]]:
     for needed in ("question", "source", "quote"):
         if needed not in columns:
             raise UsageError(f"{path} has no column {needed}: its first line must name question, source and quote (or {', '.join(_NAMES[needed])}).")
-    body = [(line, row) for line, row in enumerate(table[1:], 2) if any(cell.strip() for cell in row)]
+    body = [(line, row) for line, row in zip(lines[1:], table[1:], strict=True) if any(cell.strip() for cell in row)]
     for line, row in body:
         if len(row) != len(heads):
             raise UsageError(f"{path} line {line} has {len(row)} cells, the first line {len(heads)}.")
     return body, columns
+
+
+def _delimiter(text: str) -> str:
+    """A semicolon where the first line has those and no comma, as spreadsheets of many countries write it."""
+    first = text.split("\n", 1)[0]
+    return ";" if ";" in first and "," not in first else ","
 
 
 def _metadata(cell: str, where: str) -> dict[str, Any]:
@@ -173,6 +188,8 @@ def write(gold: GoldSet, to: Path) -> list[str]:
     """Writes a CSV file, a row a judgment, that `read` takes back as it was; a question without judgments has a row without a quote. Loses nothing but the README."""
     if to.exists():
         raise UsageError(f"{to} exists: name a file that does not.")
+    if to.suffix.lower() in {".tsv", ".tab"}:
+        raise UsageError(f"{to}: a table with commas is written, and a file of that ending would be read with tabs: name a .csv.")
     table = io.StringIO()
     rows = csv.writer(table, lineterminator="\n")
     rows.writerow(_HEAD)

@@ -91,8 +91,9 @@ def _records(paragraphs: list[tuple[str, str, list[Any]]]) -> list[tuple[str, in
     found = []
     for title, context, _ in paragraphs:
         if (title, context) not in names:
-            count[title] = count.get(title, 0) + 1
-            names[title, context] = f"{re.sub(r'[^A-Za-z0-9._-]+', '_', title).strip('_') or 'article'}/{count[title]}"
+            clean = re.sub(r"[^\w.-]+", "_", title).strip("_") or "article"
+            count[clean] = count.get(clean, 0) + 1  # by the cleaned title: C and C++ are two articles under one name
+            names[title, context] = f"{clean}/{count[clean]}"
         found.append((names[title, context], 0))
     return found
 

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, unescape
 
 from lab.errors import UsageError
 from lab.gold.files import new_folder, save_gold
-from lab.gold.formats.shared import Texts, by_document, json_questions, partial, read_text, whole_documents
+from lab.gold.formats.shared import Texts, by_document, json_questions, merged, partial, read_text, whole_documents
 from lab.records import GoldSet, Question
 from lab.scratch import whole_folder
 
@@ -99,7 +99,7 @@ def read_qrels(path: Path) -> dict[tuple[str, str], int]:
             continue
         try:
             question, _, document, grade = parts
-            grades[question, _unspaced(document)] = int(grade)
+            grades[_unspaced(question), _unspaced(document)] = int(grade)
         except ValueError:
             raise UsageError(f"{path} line {number} is no judgment: it needs question, 0, document and grade, as in `17 0 guide.md 1`.") from None
     if not grades:
@@ -135,6 +135,7 @@ def write(gold: GoldSet, texts: Mapping[str, str], to: Path) -> list[str]:
     said = []
     if lost := partial(gold, texts):
         said.append(f"{lost} of {len(gold.judgments)} judgments are spans; qrels judge whole documents, so where they stand is lost")
+    said += merged(gold)
     if any(re.search(r"[\s%]", j.source) for j in gold.judgments):
         said.append("white space and % in names of documents are written as %XX, since qrels have columns by white space")
     if any(q.kind or q.split or not q.answerable for q in gold.questions):
