@@ -262,7 +262,7 @@ group by 1, 2, 3;
 -- What changed from run a to run b: one row a question and measure whose score differs. Ask for both runs by name, or it compares everything with everything.
 create or replace view lab.flips as
 select a.run_id as a, b.run_id as b, x.question_id, q.text as question, q.kind, x.measure, x.value as before, y.value as after,
-       case when y.value > x.value then 'won' else 'lost' end as direction, la.lost as lost_in_a, lb.lost as lost_in_b
+       case when (y.value > x.value) <> (x.measure like 'short@%') then 'won' else 'lost' end as direction, la.lost as lost_in_a, lb.lost as lost_in_b
 from lab.runs a
 join lab.runs b on b.gold_digest = a.gold_digest and b.run_id <> a.run_id
 join lab.scores x on x.run_id = a.run_id
