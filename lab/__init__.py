@@ -2,7 +2,8 @@
 
 The verbs are imported on first use, so that `import lab` costs nothing:
 
-    lab.connect()  lab.ingest(…)  lab.search(…)  lab.load_gold(…)  lab.run(…)  lab.ablate(…)  lab.write_report(…)
+    lab.connect()  lab.ingest(…)  lab.search(…)  lab.load_gold(…)  lab.run(…)  lab.ablate(…)
+    lab.compare(…)  lab.decide(…)  lab.tune(…)  lab.noise(…)  lab.write_report(…)
 """
 
 from __future__ import annotations
@@ -19,15 +20,37 @@ _HOMES = {
     "load_gold": "lab.gold.files",
     "run": "lab.evaluation.run",
     "ablate": "lab.evaluation.experiment",
+    "compare": "lab.evaluation.compare",
+    "decide": "lab.evaluation.decision",
+    "tune": "lab.evaluation.tuning",
+    "noise": "lab.evaluation.noise",
     "write_report": "lab.report.page",
     "Settings": "lab.settings",
 }
-__all__ = ["Settings", "__version__", "ablate", "connect", "ingest", "load_gold", "run", "search", "write_report"]
+__all__ = [
+    "Settings",
+    "__version__",
+    "ablate",
+    "compare",
+    "connect",
+    "decide",
+    "ingest",
+    "load_gold",
+    "noise",
+    "run",
+    "search",
+    "tune",
+    "write_report",
+]
 
 if TYPE_CHECKING:
     from lab.corpus.ingest import ingest
+    from lab.evaluation.compare import compare
+    from lab.evaluation.decision import decide
     from lab.evaluation.experiment import ablate
+    from lab.evaluation.noise import noise
     from lab.evaluation.run import run
+    from lab.evaluation.tuning import tune
     from lab.gold.files import load_gold
     from lab.report.page import write_report
     from lab.retrieval.search import search

@@ -16,7 +16,7 @@ def bench(
     what: Annotated[
         str,
         Parameter(
-            help="help: start-up of the command line; search: the arms at 10,000 chunks, or on a collection of yours; growth: on parts of it; ingest: chunks a second; embed: ingest against the model alone; measures: measures and tests"
+            help="help: start-up of the command line; search: the arms at 10,000 chunks, or on a collection of yours; growth: on parts of it; ingest: chunks a second; embed: ingest against the model alone; measures: measures and tests; grid: 8 and 64 members beside one"
         ),
     ] = "help",
     path: Annotated[
@@ -28,7 +28,7 @@ def bench(
     """Measure speed on this machine: medians over many runs, machine noise included."""
     from lab.errors import UsageError, unknown
     from lab.report import bench as measure
-    from lab.report import bench_ingest, bench_measures, bench_search
+    from lab.report import bench_grid, bench_ingest, bench_measures, bench_search
 
     known: dict[str, Callable[[], dict[str, float]]] = {
         "help": measure.start_up,
@@ -37,6 +37,7 @@ def bench(
         "ingest": lambda: bench_ingest.ingest_speed(path),
         "embed": bench_ingest.embedding_share,
         "measures": bench_measures.measure_speed,
+        "grid": bench_grid.grid_speed,
     }
     if what not in known:
         raise unknown("benchmark", what, known)

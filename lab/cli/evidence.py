@@ -17,18 +17,27 @@ Alpha = Annotated[float, Parameter(help="level of significance")]
 Primary = Annotated[str, Parameter(name="--primary", help="the measure that the verdict is about")]
 
 
-def compare(a: str, b: str, *, measures: Measures = None, primary: Primary = "hit@5", alpha: Alpha = 0.05, json: Json = False) -> int:
+def compare(
+    a: str, b: str, *, measures: Measures = None, primary: Primary = "hit@5", alpha: Alpha = 0.05,
+    margin: Annotated[float | None, Parameter(help="also: is B not worse by as much, and are both alike within it?")] = None, json: Json = False,
+) -> int:  # fmt: skip
     """Compare two runs, paired by question: what differs, what it did to each measure, and how sure that is."""
     from lab.evaluation.compare import amount, unit_of, verdict_of
     from lab.evaluation.compare import compare as run_compare
     from lab.store.connect import connect
 
     with connect() as store:
-        found = run_compare(a, b, store=store, measures=measures or (), primary=primary, alpha=alpha)
+        found = run_compare(a, b, store=store, measures=measures or (), primary=primary, alpha=alpha, margin=margin)
     if json:
         print_json(found.to_json())
         return 0 if found.verdict != "not_comparable" else 3
     line(found.words)
+    if found.margin is not None:
+        m = found.margin
+        line(
+            f"not worse by {m.margin:g}: {'yes' if m.non_inferior else 'not shown'}; alike within {m.margin:g}: {'yes' if m.equivalent else 'not shown'} "
+            f"({m.low:+.4f} to {m.high:+.4f} at {100 * m.level:.3g} %)"
+        )
     for kind, differing in (("flag", found.flags_that_differ), ("input", found.inputs_that_differ)):
         for name, (before, after) in differing.items():
             line(f"  {kind} {name}: {before} → {after}")

@@ -12,7 +12,7 @@ from lab.errors import UsageError, unknown
 from lab.evaluation.measures import parse
 from lab.evaluation.recorded import Run, of_rows
 from lab.evaluation.statistics.exact import least_changed
-from lab.evaluation.statistics.paired import ALPHA, Paired, PairedTests
+from lab.evaluation.statistics.paired import ALPHA, Paired, PairedTests, equivalent, non_inferior
 from lab.store import runs
 from lab.store.connect import Store, connect
 
@@ -20,6 +20,21 @@ PRIMARY = "hit@5"
 SHARES = frozenset({"hit", "short", "primary_first", "all_hit"})  # measures that are 0 or 1 for a question
 LOWER = frozenset({"short"})  # of which less is better
 _INPUTS = ("corpus_digest", "link_digest", "link_extractor", "embedder", "model_digest", "language", "index_build", "authority", "reranker_digest")
+
+
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """Whether a loss as large as `margin` is ruled out (non-inferior), and differences as large both ways (equivalent: two one-sided tests); `[low, high]` at level 1 − 2·alpha."""
+
+    margin: float
+    low: float
+    high: float
+    level: float
+    non_inferior: bool
+    equivalent: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +52,7 @@ class Comparison:
     verdict: str
     reasons: Sequence[str] = ()
     warnings: Sequence[str] = ()
+    margin: Margin | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The object of `lab compare --json`."""
@@ -46,6 +62,7 @@ class Comparison:
             "inputs_that_differ": [{"input": name, "a": a, "b": b} for name, (a, b) in self.inputs_that_differ.items()],
             "measures": {name: {key: value for key, value in paired.to_json().items() if key != "p_adjusted"} for name, paired in self.measures.items()},
             "primary": self.primary, "verdict": self.verdict, "reasons": list(self.reasons), "warnings": list(self.warnings), "words": self.words,
+            "margin": self.margin.to_json() if self.margin is not None else None,
         }  # fmt: skip
 
     @property
@@ -68,13 +85,22 @@ class Comparison:
 
 
 def compare(
-    a: str | Run, b: str | Run, *, store: Store | None = None, measures: Sequence[str] = (), primary: str = PRIMARY, alpha: float = ALPHA
+    a: str | Run,
+    b: str | Run,
+    *,
+    store: Store | None = None,
+    measures: Sequence[str] = (),
+    primary: str = PRIMARY,
+    alpha: float = ALPHA,
+    margin: float | None = None,
 ) -> Comparison:
-    """Compares two recorded runs by their ids. Raises UsageError for an unknown run or measure, or the same run twice."""
+    """Compares two recorded runs by their ids; with `margin` (in the unit of the primary measure) also whether `b` is not worse by as much. Raises UsageError for an unknown run or measure, or the same run twice."""
     if store is None:
         with connect() as opened:
-            return compare(a, b, store=opened, measures=measures, primary=primary, alpha=alpha)
+            return compare(a, b, store=opened, measures=measures, primary=primary, alpha=alpha, margin=margin)
     check_alpha(alpha)
+    if margin is not None and not 0 < margin <= unit_of(primary):
+        raise UsageError(f"--margin {margin} is no difference of {primary}: above 0, up to {unit_of(primary):g}.")
     first, second = (runs.get_run(store, run if isinstance(run, str) else run.run_id) for run in (a, b))
     if first.run_id == second.run_id:
         raise UsageError(f"{first.run_id} is compared with itself: name two runs.")
@@ -101,8 +127,15 @@ def compare(
     if len(flags) > 1:
         warnings.append(f"{len(flags)} flags differ ({', '.join(flags)}): no effect of a single flag is claimed")
     return Comparison(
-        one.run_id, two.run_id, len(one.by_question), flags, inputs, found, main, verdict_of(main, found[main]), (), warnings
+        one.run_id, two.run_id, len(one.by_question), flags, inputs, found, main, verdict_of(main, found[main]), (), warnings,
+        _margin(one, two, main, margin, alpha) if margin is not None else None
     )  # fmt: skip
+
+
+def _margin(a: Run, b: Run, measure: str, margin: float, alpha: float) -> Margin:
+    found = paired_scores(a, b, [measure], alpha=alpha, level=1 - 2 * alpha)[measure]
+    low, high = (-found.high, -found.low) if parse(measure).name in LOWER else (found.low, found.high)
+    return Margin(margin, low, high, 1 - 2 * alpha, non_inferior(low, margin), equivalent(low, high, margin))
 
 
 def check_alpha(alpha: float) -> None:

@@ -33,6 +33,8 @@ _NAMES = {
     "sources": "sources",
     "short": "short",
     "primary_first": "primary_first",
+    "p": "P",
+    "precision": "P",
     "judged": "judged",
     "all_hit": "all_hit",
 }
@@ -53,7 +55,7 @@ def parse(text: str) -> Measure:
     """`hit@5` → Measure("hit", 5). Raises UsageError naming the nearest measure."""
     match = re.fullmatch(r"\s*([A-Za-z_]+)@(\d+)\s*", text)
     if match is None or match[1].lower() not in _NAMES or not 1 <= int(match[2]) <= 1000:
-        raise unknown("measure", text, (*DEFAULT, "primary_first@10", "all_hit@10"))
+        raise unknown("measure", text, (*DEFAULT, "P@10", "primary_first@10", "all_hit@10"))
     return Measure(_NAMES[match[1].lower()], int(match[2]))
 
 
@@ -145,6 +147,8 @@ def _values(measure: Measure, lists: Lists) -> np.ndarray:
         judgments = (lists.wanted > 0).sum(axis=1)
         share = newly.sum(axis=1) / np.maximum(judgments, 1)
         return np.asarray(share if name == "R" else np.where(lists.needs_all, (share >= 1).astype(float), np.nan))
+    if name == "P":  # by k, however few were returned
+        return np.asarray((newly > 0).sum(axis=1) / k)
     if name == "RR":
         return _reciprocal(newly > 0)
     if name == "nDCG":

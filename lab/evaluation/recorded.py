@@ -44,20 +44,35 @@ class Run:
             "questions": self.questions,
             "passed": dict(self.passed),
             "scores": dict(self.scores),
+            "kinds": self.grouped("kind"),
+            "bands": self.grouped("band"),
+            "macro": {by: self.macro(by) for by in ("kind", "cluster")},
             "health": dict(self.health),
             "notes": list(self.notes),
         }
 
+    def grouped(self, by: str) -> dict[str, dict[str, float]]:
+        """Group → measure → mean, by `kind`, `band` or `cluster` (the document a question is about, or the question that it says in other words)."""
+        of = {"kind": self.kinds, "band": self.bands, "cluster": self.clusters}[by]
+        groups: dict[str, dict[str, Mapping[str, float]]] = {}
+        for question, values in self.by_question.items():
+            groups.setdefault(of.get(question, ""), {})[question] = values
+        return {name: means(groups[name], self.scores) for name in sorted(groups) if name}
+
+    def macro(self, by: str) -> dict[str, float]:
+        """Measure → mean of the groups' means: every kind, or every document, counts alike, however many questions it has."""
+        return means(self.grouped(by), self.scores)
+
     def to_frame(self) -> Any:
-        """Tidy: one row a question and measure (pandas): run_id, question, kind, band, measure, value."""
+        """Tidy: one row a question and measure (pandas): run_id, question, kind, band, cluster, measure, value."""
         import pandas as pd
 
         rows = [
-            (self.run_id, question, self.kinds.get(question, ""), self.bands.get(question, ""), measure, value)
+            (self.run_id, question, self.kinds.get(question, ""), self.bands.get(question, ""), self.clusters.get(question, ""), measure, value)
             for question, values in self.by_question.items()
             for measure, value in values.items()
         ]
-        return pd.DataFrame(rows, columns=["run_id", "question", "kind", "band", "measure", "value"])
+        return pd.DataFrame(rows, columns=["run_id", "question", "kind", "band", "cluster", "measure", "value"])
 
     def _repr_html_(self) -> str:
         import pandas as pd

@@ -84,7 +84,7 @@ def train(to: Path, examples: Sequence[Example], judge: Callable[[CrossEncoder],
     start, best_at, state = work / "start", work / "best", work / "dev.json"
     if not (start / "config.json").is_file():
         with _whole(start) as half:
-            _cut(recipe, half)
+            cut(recipe, half)
     model = Model(str(start), device="cpu", num_labels=1, max_length=recipe.longest)
     known: dict[str, Any] = json.loads(state.read_text()) if state.is_file() else {"dev": [], "stopped": ""}
     known = known if isinstance(known, dict) else {"dev": [], "stopped": ""}
@@ -168,7 +168,7 @@ def discard(work: Path) -> None:
     shutil.rmtree(work, ignore_errors=True)
 
 
-def _cut(recipe: Recipe, to: Path) -> None:
+def cut(recipe: Recipe, to: Path) -> None:
     """The first layers of the base under a head for one score, whose weights are drawn with the seed."""
     import torch
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer

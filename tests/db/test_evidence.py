@@ -49,6 +49,19 @@ def test_a_comparison_pairs_by_question(handbook: Store, both: Run, lexical: Run
     assert len(found.to_frame()) == len(found.measures) and "<table" in found._repr_html_()
 
 
+def test_not_worse_by_a_margin(handbook: Store, both: Run, lexical: Run, lab: Lab) -> None:
+    """Both arms are better than one: not worse by any margin; one is worse than both by more than a point; two runs that are the same are alike within what 419 questions can say."""
+    told = lab("compare", lexical.run_id, both.run_id, "--margin", "0.01", "--json", store=handbook).json["margin"]
+    assert told["non_inferior"] and not told["equivalent"] and told["level"] == 0.9
+    assert not lab("compare", both.run_id, lexical.run_id, "--margin", "0.01", "--json", store=handbook).json["margin"]["non_inferior"]
+    same = run("handbook", load_gold(GOLD), store=handbook)
+    for margin, alike in (("0.05", True), ("0.005", False)):
+        told = lab("compare", both.run_id, same.run_id, "--margin", margin, "--json", store=handbook).json["margin"]
+        assert (told["non_inferior"], told["equivalent"]) == (alike, alike)
+    assert "not worse by 0.05: yes" in lab("compare", both.run_id, same.run_id, "--margin", "0.05", store=handbook).out
+    assert lab("compare", both.run_id, same.run_id, "--margin", "5", store=handbook).code == 2
+
+
 def test_two_flags_that_differ_claim_no_single_effect(handbook: Store, both: Run) -> None:
     other = run("handbook", load_gold(GOLD), store=handbook, rrf_k=60, dense_weight=0.5)
     found = compare(both.run_id, other.run_id, store=handbook)

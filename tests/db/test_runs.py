@@ -235,8 +235,11 @@ def test_the_python_api(handbook: Store) -> None:
     assert len(found.to_frame()) == 3 and "<table" in found._repr_html_()
     done = api.run("handbook", "handbook", store=handbook, dense="none")
     frame = done.to_frame()
-    assert list(frame.columns) == ["run_id", "question", "kind", "band", "measure", "value"]
+    assert list(frame.columns) == ["run_id", "question", "kind", "band", "cluster", "measure", "value"]
     assert frame[frame.measure == "hit@5"].value.mean() == pytest.approx(done.scores["hit@5"])
+    by_kind = frame[frame.measure == "hit@5"].groupby("kind").value.mean()
+    assert {k: v["hit@5"] for k, v in done.grouped("kind").items()} == pytest.approx(by_kind.to_dict())
+    assert done.macro("kind")["hit@5"] == pytest.approx(by_kind.mean()) and done.macro("cluster") != done.scores
 
 
 def test_python_reference_is_relocated_by_its_quotes_on_another_python(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import random
 
 import ir_measures
 import pytest
-from ir_measures import RR, R, Success, nDCG
+from ir_measures import RR, P, R, Success, nDCG
 
 from lab.evaluation.coverage import Target, credit
 from lab.evaluation.measures import Ranking, mean, parse, score
@@ -18,6 +18,7 @@ PAIRS = [
     ("hit@10", Success @ 10),
     ("R@5", R @ 5),
     ("R@10", R @ 10),
+    ("P@5", P @ 5),
     ("RR@10", RR @ 10),
     ("nDCG@10", nDCG @ 10),
 ]

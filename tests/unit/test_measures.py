@@ -68,6 +68,10 @@ def test_recall_is_not_hit_rate() -> None:
     assert value("R@5", ["a", "b"], ["a"]) == 0.5
 
 
+def test_precision_is_divided_by_k_not_by_what_was_returned() -> None:
+    assert value("P@5", ["a"], ["a"]) == 0.2
+
+
 def test_reciprocal_rank_is_cut_at_k() -> None:
     assert value("RR@10", ["a"], ["x", "y", "a"]) == pytest.approx(1 / 3)
     assert value("RR@2", ["a"], ["x", "y", "a"]) == 0

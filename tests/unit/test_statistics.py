@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import bdtr
 
 from lab.evaluation.compare import in_words, oriented, verdict_of
 from lab.evaluation.statistics import exact, power
@@ -218,6 +219,12 @@ def test_a_margin_nobody_can_meet() -> None:
     assert power.least_margin(160) == pytest.approx(0.0166, abs=5e-5)
     assert power.gate_passes(160, 0.0, 0.01) == 0.0 and power.gate_passes(160, 0.0, 0.017) == 1.0
     assert not non_inferior(-power.least_margin(160), 0.01) and equivalent(-0.02, 0.03, 0.04) and not equivalent(-0.02, 0.05, 0.04)
+
+
+def test_a_fixed_threshold_fails_unchanged_code() -> None:
+    """True rate .80, 200 questions, threshold .77: below it with a chance of 13 %; two runs of the same code have no changed question, and p = 1."""
+    assert bdtr(153, 200, 0.8) == pytest.approx(0.13, abs=0.01)
+    assert pair(0, 0, 200).p == 1.0 and non_inferior(exact.interval(0, 0, 200, 0.9)[0], 0.03)
 
 
 def test_how_often_a_gate_on_equal_systems_passes() -> None:
