@@ -9,7 +9,7 @@ create table lab.meta (
     key   text primary key,
     value text not null
 );
-insert into lab.meta values ('schema_version', '5');
+insert into lab.meta values ('schema_version', '6');
 
 -- One row a collection; its documents live in the schema kb_<name>. `ingest` holds the ingest flags, fixed for the collection's life.
 create table lab.collections (
@@ -168,6 +168,35 @@ create table lab.ledger (
 );
 -- Packing these arrays takes ten times as long as writing them.
 alter table lab.ledger alter passages set storage external, alter ranks set storage external, alter grades set storage external;
+
+-- Baselines by name, and the verdicts of gates: both are kept as they were entered.
+create table lab.baselines (
+    baseline_id bigint generated always as identity primary key,
+    name        text not null,
+    run_id      text not null references lab.runs,
+    note        text not null,
+    who         text not null,
+    at          timestamptz not null default now()
+);
+create index baselines_name on lab.baselines (name, baseline_id);
+
+create table lab.verdicts (
+    verdict_id text primary key,
+    baseline   text not null,
+    a          text not null,               -- the baseline's run
+    b          text not null,               -- the run that was judged
+    outcome    text not null check (outcome in ('pass', 'regression', 'cannot_judge')),
+    verdict    jsonb not null,
+    at         timestamptz not null default now()
+);
+
+create function lab.immutable() returns trigger language plpgsql as $$
+begin
+    raise exception 'rows of %.% are kept as they were entered', tg_table_schema, tg_table_name;
+end
+$$;
+create trigger kept before update or delete on lab.baselines for each row execute function lab.immutable();
+create trigger kept before update or delete on lab.verdicts for each row execute function lab.immutable();
 
 -- Scores of rerankers by (model, question, text).
 create table lab.rerank_scores (

@@ -24,7 +24,7 @@ from lab.progress import Progress
 
 _EPILOGUE = """Every command takes --help; those that return data take --json (one object on stdout; progress and messages go to stderr).
 Everywhere: -q says nothing on the side, -v logs more, --log-file FILE keeps the log, --debug shows a traceback.
-Exit codes: 0 done, 2 the command is wrong, 3 not judged or not complete, 4 a server or the disk failed, 130 interrupted."""
+Exit codes: 0 done, 1 a regression (lab gate only), 2 the command is wrong, 3 not judged or not complete, 4 a server or the disk failed, 130 interrupted."""
 
 # name → (module:function, first line of help)
 _COMMANDS = {
@@ -44,6 +44,7 @@ _COMMANDS = {
     "compare": ("lab.cli.evidence:compare", "Compare two runs, paired by question."),
     "diff": ("lab.cli.evidence:diff", "What differs between two runs, and which questions flipped."),
     "decide": ("lab.cli.evidence:decide", "Keep a flag, drop it, or keep it for some kinds of question."),
+    "gate": ("lab.cli.gate:gate", "Is a run worse than the baseline? Exit 1 only for a regression."),
     "power": ("lab.cli.evidence:power", "What a gold set can show, before it is run."),
     "tune": ("lab.cli.repeat:tune", "Choose among settings on one split, with a held-out figure."),
     "noise": ("lab.cli.repeat:noise", "How many questions flip between runs that should be the same."),
@@ -77,6 +78,8 @@ _GROUPS = {
             "show": ("lab.cli.evaluate:show_run", "Everything recorded of a run."),
             "export": ("lab.cli.repeat:export_run", "Write a run as a file: JSON, or TREC run and qrels."),
             "import": ("lab.cli.repeat:import_run", "Take an exported run into this database."),
+            "promote": ("lab.cli.gate:promote", "Make a run the baseline of a name."),
+            "baselines": ("lab.cli.gate:list_baselines", "Every promotion of a baseline."),
             "lost": ("lab.cli.evidence:lost", "Where a run lost what answers its questions."),
         },
     ),

@@ -141,7 +141,7 @@ def test_two_roots_may_not_claim_one_source(store: Store, tmp_path: Path) -> Non
 def test_interrupting_and_running_again_loses_nothing(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, {f"{i:02}.md": f"# Title {i}\n\nSome words {i}. See section 4.2.\n" for i in range(12)} | FILES)
     put(store, tmp_path, "whole")
-    monkeypatch.setattr(intake, "_WINDOW", 3)
+    monkeypatch.setattr(intake, "WINDOW", 3)
     real, calls = intake.embed, 0
 
     def interrupted(*arguments: object) -> object:

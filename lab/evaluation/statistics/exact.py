@@ -35,13 +35,14 @@ def clopper_pearson(wins: int, losses: int, level: float) -> tuple[float, float]
     return low, high
 
 
-def tango(wins: int, losses: int, n: int, level: float) -> tuple[float, float]:
-    """The score interval of a paired difference of shares, −1 to 1 (Tango 1998, Statistics in Medicine 17:891–908). With nothing changed: ± z²/(n + z²)."""
+def tango(wins: float, losses: float, n: float, level: float) -> tuple[float, float]:
+    """The score interval of a paired difference of shares, −1 to 1 (Tango 1998, Statistics in Medicine 17:891–908). With nothing changed: ± z²/(n + z²).
+    Counts may be effective ones."""
     z = z_of(level)
     return _root(wins, losses, n, z), -_root(losses, wins, n, z)
 
 
-def _root(wins: int, losses: int, n: int, z: float) -> float:
+def _root(wins: float, losses: float, n: float, z: float) -> float:
     """The smallest difference that a score test with `z` does not reject from above."""
     low, high = -1.0, (wins - losses) / n
     for _ in range(_STEPS):
@@ -53,7 +54,7 @@ def _root(wins: int, losses: int, n: int, z: float) -> float:
     return (low + high) / 2
 
 
-def _score(wins: int, losses: int, n: int, delta: float) -> float:
+def _score(wins: float, losses: float, n: float, delta: float) -> float:
     """Tango's T: the difference less `delta`, by its standard error under it."""
     b = -wins - losses + (2 * n - wins + losses) * delta
     c = -losses * delta * (1 - delta)

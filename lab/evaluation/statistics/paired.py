@@ -1,8 +1,8 @@
 """The one rule by which paired scores are compared, and its result.
 
 Two runs of a share (hit@k) without clusters: exact McNemar with the interval of `exact`. Everything else, main effects and interactions too: sign-flips of whole clusters with
-the interval of `flips`, each end moved out to at least delta ∓ z²/(n_eff + z²), but for the one nearest 0 where p is below alpha. An end of 0 contains 0. So p and
-interval never disagree.
+the interval of `flips`, each end moved out to at least delta ∓ z²/(n_eff + z²), and of a share to Tango's end at the effective counts (changes that nearly all go one way are
+skewed, which flips are not), but for the one nearest 0 where p is below alpha. An end of 0 contains 0. So p and interval never disagree.
 """
 
 from __future__ import annotations
@@ -166,11 +166,17 @@ class PairedTests:
         low, high = self.flips.interval(column, level)
         low, high = max(low, -unit), min(high, unit)  # so few clusters reject no shift: the measure's own range is left
         reach = exact.bound_of_nothing(n_eff, level) * unit
+        first, last = delta - reach, delta + reach
+        if self.shares[column]:  # flips are symmetric, changes that nearly all go one way are not: the score interval at the effective counts knows
+            wins, losses, _ = self.counts(column)
+            scale = n_eff / len(self.differences)
+            score_low, score_high = exact.tango(wins * scale, losses * scale, n_eff, level)
+            first, last = min(first, score_low), max(last, score_high)
         significant = p < 1 - level - _NEAR  # 1 − 0.95 is a little more than 0.05
         if not (significant and delta > 0):
-            low = min(low, delta - reach)
+            low = min(low, first)
         if not (significant and delta < 0):
-            high = max(high, delta + reach)
+            high = max(high, last)
         if significant and low <= 0 <= high:  # draws and full count may differ in the last digit
             low, high = (math.ulp(0.0), high) if delta > 0 else (low, -math.ulp(0.0))
         if not significant:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import bdtr, bdtrc, betaincinv, gammaln, ndtri, xlog1py, xlogy
@@ -67,19 +68,20 @@ def questions_for(delta: float, changed: float, alpha: float = 0.05, power: floa
     """How many questions would find a true difference `delta` where a share `changed` changes; None beyond `most`."""
     if not 0 < abs(delta) <= changed:
         return None
-    return _least(lambda n: mcnemar_power(n, changed, abs(delta), alpha) >= power, most)
+    return least(lambda n: mcnemar_power(n, changed, abs(delta), alpha) >= power, most)
 
 
-def _least(enough: object, most: int) -> int | None:
+def least(enough: Callable[[int], bool], most: int) -> int | None:
+    """The smallest number from 8 on for which `enough` holds, by doubling and halving; None beyond `most`."""
     high = 8
-    while not enough(high):  # type: ignore[operator]
+    while not enough(high):
         high *= 2
         if high > most:
             return None
     low = high // 2
     while low + 1 < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)  # type: ignore[operator]
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return high
 
 
@@ -123,4 +125,4 @@ def _lows(wins: np.ndarray, m: int, n: int, alpha: float) -> np.ndarray:
 
 def gate_questions(changed: float, margin: float, alpha: float = 0.05, power: float = POWER, *, most: int = 20_000) -> int | None:
     """How many independent questions a gate needs to pass equal systems with this chance; None beyond `most`."""
-    return _least(lambda n: gate_passes(n, changed, margin, alpha) >= power, most)
+    return least(lambda n: gate_passes(n, changed, margin, alpha) >= power, most)

@@ -1,0 +1,148 @@
+"""The gate: all four exits from real commands, and one verdict in every form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import psycopg
+import pytest
+
+from lab.evaluation.gate import Policy, Rule, gate, read_policy
+from lab.evaluation.recorded import Run
+from lab.evaluation.run import run
+from lab.gold.files import load_gold, save_gold
+from lab.records import Judgment, Question
+from lab.resources import folder
+from lab.store import baselines
+from lab.store.connect import Store
+from tests.conftest import Lab
+
+GOLD = folder("gold") / "handbook"
+
+
+@pytest.fixture(scope="module")
+def base(handbook: Store) -> Run:
+    done = run("handbook", load_gold(GOLD), store=handbook)
+    baselines.promote(handbook, "main", done.run_id, "first", "ann")
+    return done
+
+
+def forms(lab: Lab, store: Store, tmp_path: Path, *words: str) -> tuple[int, dict[str, object], str, str, str]:
+    """(exit code, JSON, text, JUnit, Markdown) of one gate."""
+    answer = lab(
+        "gate", "--baseline", "main", *words, "--junit", str(tmp_path / "j.xml"), "--markdown", str(tmp_path / "m.md"), "--json", store=store
+    )
+    told = answer.json
+    text = lab("gate", "--baseline", "main", *words, store=store)
+    assert text.code == answer.code == told["exit_code"], text.err
+    return answer.code, told, text.out, (tmp_path / "j.xml").read_text(), (tmp_path / "m.md").read_text()
+
+
+def test_the_same_settings_pass(handbook: Store, base: Run, lab: Lab, tmp_path: Path) -> None:
+    again = run("handbook", load_gold(GOLD), store=handbook)
+    code, told, text, junit, markdown = forms(lab, handbook, tmp_path, "--run", again.run_id)
+    assert (code, told["outcome"], told["reasons"], told["flipped"]) == (0, "pass", [], [])
+    assert "no ranking changed" in text and text.startswith("pass") and "✅ pass" in markdown
+    suite = ElementTree.fromstring(junit)
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "0", "0")
+
+
+def test_a_loss_is_a_regression(handbook: Store, base: Run, lab: Lab, tmp_path: Path) -> None:
+    worse = run("handbook", load_gold(GOLD), store=handbook, lexical="none")
+    code, told, text, junit, markdown = forms(lab, handbook, tmp_path, "--run", worse.run_id)
+    rule = told["rules"][0]  # type: ignore[index]
+    assert (code, told["outcome"], rule["outcome"]) == (1, "regression", "regression") and rule["low"] < rule["delta"] < -0.05
+    assert "a loss is shown" in text and "❌ regression" in markdown
+    assert ElementTree.fromstring(junit).get("failures") == "1"
+    lost = [f for f in told["flipped"] if f["direction"] == "lost"]  # type: ignore[union-attr]
+    assert len(lost) == rule["losses"] and all(f["stage"] == worse.lost[f["question"]] for f in lost)
+    assert lost[0]["text"].split()[0] in markdown
+    assert told["differs"] == [] and lab("compare", base.run_id, worse.run_id, "--json", store=handbook).json["verdict"] == "worse"
+
+
+def test_what_cannot_be_judged_is_no_pass(handbook: Store, base: Run, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = run("handbook", load_gold(GOLD), store=handbook, mmr_lambda=0.7)
+    code, told, text, junit, _ = forms(lab, handbook, tmp_path, "--run", other.run_id, "--margin", "0.015")
+    assert (code, told["outcome"]) == (3, "cannot_judge") and "would decide" in text and ElementTree.fromstring(junit).get("errors") == "1"
+    assert told["rules"][0]["needed_questions"] > 419  # type: ignore[index]
+    code, told, text, _, _ = forms(lab, handbook, tmp_path, "--run", other.run_id, "--margin", "0.005")
+    assert code == 3 and "unattainable" in text
+    half = run("handbook", load_gold(GOLD, split="dev"), store=handbook)
+    code, told, text, junit, _ = forms(lab, handbook, tmp_path, "--run", half.run_id)
+    assert (code, told["reasons"], told["rules"]) == (3, ["other_gold"], []) and "other_gold" in junit and "other_gold" in text
+    summary = tmp_path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    answer = lab("gate", "--baseline", "main", "--run", half.run_id, store=handbook)
+    assert "could not judge" in summary.read_text() and "::warning title=retrieval gate::" in answer.err
+
+
+def test_a_wrong_command_is_neither(handbook: Store, base: Run, lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("[[rules]]\nmeasur = 'hit@5'\n")
+    for words, said in (
+        (("--baseline", "mian"), "did you mean 'main'"), (("--baseline", "main", "--run", "nowhere"), "unknown run"), (("--baseline", "main", "--measure", "hti@5"), "hit@5"),
+        (("--baseline", "main", "--margin", "0"), "no difference"), (("--baseline", "main", "--alpha", "3"), "level of significance"), (("--baseline", "none.json"), "cannot be read"),
+        (("--baseline", "main", "--policy", str(tmp_path / "bad.toml")), "did you mean 'measure'"), (("--baseline", "main", "--policy", str(tmp_path / "bad.toml"), "--margin", "0.1"), "leave"),
+    ):  # fmt: skip
+        answer = lab("gate", *words, store=handbook)
+        assert (answer.code, answer.out) == (2, "") and said in answer.err, answer.err
+
+
+def test_several_rules_in_a_policy(handbook: Store, base: Run, lab: Lab, tmp_path: Path) -> None:
+    """Cites help citations and cost facts: one rule passes, the other does not; p95 is measured now."""
+    other = run("handbook", load_gold(GOLD), store=handbook, cites="on")
+    (tmp_path / "gate.toml").write_text(
+        'alpha = 0.05\n[[rules]]\nmeasure = "hit@5"\nmargin = 0.05\nkinds = ["citation"]\n[[rules]]\nmeasure = "distinct@10"\nmargin = 0.5\n[[rules]]\nmeasure = "p95"\nmargin = 50\n'
+    )
+    policy = read_policy(tmp_path / "gate.toml")
+    assert [rule.name for rule in policy.rules] == ["hit@5 of citation", "distinct@10", "p95"]
+    found = gate("main", other.run_id, policy, store=handbook)
+    assert [r.outcome for r in found.rules] == ["pass", "pass", "pass"] and found.outcome == "pass"
+    assert found.rules[2].value is not None and found.rules[2].value > 0
+    assert gate("main", other.run_id, Policy((Rule("hit@5", 0.05, ("nothing",)),)), store=handbook).outcome == "cannot_judge"
+
+
+def test_latest_is_the_last_finished_run_and_verdicts_stay(handbook: Store, base: Run, lab: Lab) -> None:
+    last = run("handbook", load_gold(GOLD), store=handbook)
+    answer = lab("gate", "--baseline", "main", "--json", store=handbook)
+    assert (answer.code, answer.json["run_id"]) == (0, last.run_id)
+    with handbook.connection() as connection, pytest.raises(psycopg.Error, match="kept as they were entered"):
+        connection.execute("update lab.verdicts set outcome = 'pass'")
+    rows = lab("runs", "baselines", "--json", store=handbook).json["promotions"]
+    assert rows[-1]["note"] == "first" and rows[-1]["who"] == "ann"
+
+
+def test_an_empty_database_gates_against_a_file(handbook: Store, base: Run, store: Store, lab: Lab, tmp_path: Path) -> None:
+    from lab.corpus.ingest import ingest
+    from lab.report.demo import ROOT
+
+    assert lab("runs", "export", base.run_id, "--to", str(tmp_path / "baseline.json"), store=handbook).code == 0
+    ingest(GOLD / "documents", "handbook", store=store, root=ROOT, embedder="none")
+    run("handbook", load_gold(GOLD), store=store, dense="none")
+    short = lab("gate", "--baseline", str(tmp_path / "baseline.json"), "--json", store=store)
+    assert (short.code, short.json["reasons"][0]) == (3, "short_lists"), "eight lists are short where words alone search"
+    (tmp_path / "gate.toml").write_text("short_more = 0.05\n[[rules]]\nmeasure = 'hit@5'\n")
+    answer = lab("gate", "--baseline", str(tmp_path / "baseline.json"), "--policy", str(tmp_path / "gate.toml"), "--json", store=store)
+    assert (answer.code, answer.json["outcome"]) == (1, "regression")
+    assert {"ingest.embedder", "embedder"} <= {d["input"] for d in answer.json["differs"]}, "what differs is listed, and is what a gate is for"
+
+
+def test_other_documents_and_a_degraded_run_are_not_judged(store: Store, lab: Lab, tmp_path: Path) -> None:
+    from lab.corpus.ingest import ingest
+    from tests.conftest import write
+
+    files = write(tmp_path / "d", {"a.md": "# A\n\nThe pump is oiled daily.", "b.md": "# B\n\nThe pump is blue."})
+    ingest(files, "c", store=store, embedder="none")
+    save_gold(tmp_path / "c", [Question("q1", "When is the pump oiled?")], [Judgment("q1", "a.md", 5, 29, 1, "The pump is oiled daily.")], "")
+    first = run("c", str(tmp_path / "c"), store=store, dense="none")
+    assert lab("runs", "promote", first.run_id, "--as", "main", "--note", "n", store=store).code == 0
+    write(tmp_path / "d", {"b.md": "# B\n\nThe pump is green."})
+    ingest(files, "c", store=store)
+    second = run("c", str(tmp_path / "c"), store=store, dense="none")
+    assert gate("main", second.run_id, store=store).reasons == ["other_documents"]
+    with store.connection() as connection:
+        connection.execute("update lab.runs set status = 'degraded' where run_id = %s", [second.run_id])
+    assert gate("main", second.run_id, store=store).reasons == ["run_degraded", "other_documents"]
+    assert lab("runs", "promote", second.run_id, "--as", "main", store=store).code == 3
+    assert lab("runs", "promote", first.run_id, "--as", "latest", store=store).code == 2
