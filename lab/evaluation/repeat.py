@@ -35,7 +35,7 @@ class Replay:
 
     @property
     def words(self) -> str:
-        """What became of it in a sentence, with what DESIGN promises for these settings."""
+        """What became of it in a sentence, with what can be promised for these settings."""
         if not self.lists_that_differ:
             return f"the same {self.questions} lists as in {self.run_id}"
         causes = (

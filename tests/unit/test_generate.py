@@ -64,7 +64,7 @@ def test_clauses_are_turned_round_or_left_alone(sentence: str, question: str | N
 
 
 def test_the_copying_meter() -> None:
-    """The two questions of PITFALLS: five of six content words copied, none of five."""
+    """Two questions on one sentence: five of six content words copied, none of five."""
     passage = "The Kestrel-9 damper shall be greased with NLGI-2 each quarter."
     copied, rephrased = "Which grease does the Kestrel-9 damper need each quarter?", "How frequently do we lubricate that airflow flap?"
     assert (copying_band(copied_share(copied, passage)), copying_band(copied_share(rephrased, passage))) == ("copied", "paraphrased")
