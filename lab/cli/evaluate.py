@@ -123,7 +123,7 @@ def ablate(
     from lab.evaluation.experiment import estimate
     from lab.evaluation.measures import DEFAULT
     from lab.gold.files import load_gold
-    from lab.settings import split_factors
+    from lab.grids import split_factors
     from lab.store.connect import connect
 
     if jobs < 1:

@@ -130,21 +130,26 @@ def show(gold: str, *, json: Json = False) -> int:
 def stats(gold: str, *, json: Json = False) -> int:
     """What a gold set favours: kinds by how much their questions copy from what answers them, and what waits for review."""
     from lab.gold.files import kinds, load_gold
+    from lab.gold.splits import LARGEST
     from lab.gold.stats import bands as known_bands
     from lab.gold.stats import by_kind
 
     loaded = load_gold(gold)
     bands = _count(known_bands(loaded).values())
+    share = float(loaded.metadata["largest_component"])
     if json:
         print_json(
             {
                 "schema_version": 1, "questions": len(loaded.questions), "judgments": len(loaded.judgments), "kinds": kinds(loaded.questions), "bands": bands,
                 "splits": _count(q.split for q in loaded.questions), "incomplete": sum(bool(q.metadata.get("incomplete")) for q in loaded.questions),
                 "hard": sum(bool(q.metadata.get("hard")) for q in loaded.questions), "unanswerable": sum(not q.answerable for q in loaded.questions),
+                "largest_component": round(share, 4),
             }
         )  # fmt: skip
         return 0
     line(f"{loaded.name}: {len(loaded.questions)} questions, {len(loaded.judgments)} judgments, digest {loaded.digest}")
+    if share > LARGEST:
+        line(f"{share:.0%} of the questions hang together through shared documents: no fair half exists, so a --split needs --split-by question")
     heads = ("kind", "questions", "copied", "natural", "paraphrased", "unanswerable", "incomplete", "hard", "lexical first")
     print_table(heads, by_kind(loaded), numeric=(False, *([True] * 8)))
     return 0

@@ -104,7 +104,7 @@ def compare(
     first, second = (runs.get_run(store, run if isinstance(run, str) else run.run_id) for run in (a, b))
     if first.run_id == second.run_id:
         raise UsageError(f"{first.run_id} is compared with itself: name two runs.")
-    flags = {name: (first.settings.get(name), value) for name, value in second.settings.items() if first.settings.get(name) != value}
+    flags = differing_flags(first, second)
     inputs = differing_inputs(first, second)
     reasons = not_comparable(first, second)
     main = str(parse(primary))
@@ -152,6 +152,11 @@ def not_comparable(a: runs.RunRow, b: runs.RunRow) -> list[str]:
     elif a.split != b.split:
         reasons.append(f"they were scored on other splits: {a.split} and {b.split}")
     return reasons
+
+
+def differing_flags(a: runs.RunRow, b: runs.RunRow) -> dict[str, tuple[Any, Any]]:
+    """Flag → (in a, in b), of those that differ."""
+    return {name: (a.settings.get(name), value) for name, value in b.settings.items() if a.settings.get(name) != value}
 
 
 def differing_inputs(a: runs.RunRow, b: runs.RunRow) -> dict[str, tuple[Any, Any]]:

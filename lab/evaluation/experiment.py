@@ -15,10 +15,11 @@ from lab.evaluation.measures import DEFAULT, parse
 from lab.evaluation.recorded import Run, of_rows
 from lab.evaluation.run import answerable, as_gold, execute, new_id
 from lab.gold.check import circular, fit
+from lab.grids import combinations, split_factors
 from lab.records import GoldSet
 from lab.retrieval.context import Corpus
 from lab.retrieval.search import Shared, check_runnable, open_corpus, question_vectors, rank
-from lab.settings import IngestSettings, Settings, combinations, named, split_factors
+from lab.settings import IngestSettings, Settings, named
 from lab.store import runs as store_runs
 from lab.store.connect import Store, connect
 
@@ -106,7 +107,7 @@ def ablate(
 
     The first value of a factor is what the others are compared with. Several named settings (`settings="default,dense-only"`) are a factor too, whose first is
     what the others are compared with. A factor may be an ingest flag (`chunker`): a derived collection is made for each of its levels from the stored documents, and kept.
-    `design`: full, oat, half (`lab.settings.combinations`). `jobs` searchers work at once; the result is the same. `flags` are held fixed. Raises UsageError for unknown
+    `design`: full, oat, half (`lab.grids.combinations`). `jobs` searchers work at once; the result is the same. `flags` are held fixed. Raises UsageError for unknown
     names and values.
     """
     if store is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.errors import CannotJudge, UsageError, unknown
-from lab.evaluation.compare import LOWER, PRIMARY, differing_inputs, not_comparable
+from lab.evaluation.compare import LOWER, PRIMARY, differing_flags, differing_inputs, not_comparable
 from lab.evaluation.losses import WORDS, in_words
 from lab.evaluation.measures import parse
 from lab.evaluation.recorded import of_rows
@@ -107,5 +107,6 @@ def diff(store: Store, a: str, b: str, *, measure: str = PRIMARY) -> Diff:
             )
         )
     flips.sort(key=lambda f: (f.direction, f.stage, f.question))
-    flags = {flag: (first.settings.get(flag), value) for flag, value in second.settings.items() if first.settings.get(flag) != value}
-    return Diff(a, b, name, len(one.by_question), flags, differing_inputs(first, second), flips, int(second.health.get("k", 0)))
+    return Diff(
+        a, b, name, len(one.by_question), differing_flags(first, second), differing_inputs(first, second), flips, int(second.health.get("k", 0))
+    )

@@ -24,8 +24,9 @@ from lab.evaluation.exchange import import_run
 from lab.evaluation.flips import diff
 from lab.evaluation.latency import timed
 from lab.evaluation.measures import parse
+from lab.evaluation.members import LEAST_RECALL
 from lab.evaluation.recorded import Run, of_rows
-from lab.evaluation.run import LEAST_RECALL, answerable, new_id
+from lab.evaluation.run import answerable, new_id
 from lab.evaluation.statistics import power
 from lab.evaluation.statistics.families import holm
 from lab.evaluation.statistics.paired import ALPHA, Paired

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.errors import CannotJudge, UsageError, unknown
-from lab.evaluation.compare import PRIMARY, differing_inputs, paired_scores
+from lab.evaluation.compare import PRIMARY, differing_flags, differing_inputs, paired_scores
 from lab.evaluation.measures import parse
 from lab.evaluation.recorded import Run, of_rows
 from lab.evaluation.run import execute, new_id
@@ -132,7 +132,8 @@ def bisect(store: Store, a: str, b: str, *, measure: str = PRIMARY, gold: str | 
         raise CannotJudge(f"{a} and {b} were scored with other gold sets or splits: bisect two runs of one.")
     asked, name = gold_of(store, first, gold), str(parse(measure))
     settings = Settings(**first.settings)
-    flags = [flag for flag in Settings.flags() if first.settings.get(flag) != second.settings.get(flag)]
+    differing = differing_flags(first, second)
+    flags = [flag for flag in Settings.flags() if flag in differing]
     inputs = differing_inputs(first, second)
     moves = inputs.pop("collection", None) is not None
     if not flags and not moves:

@@ -21,9 +21,10 @@ from lab.evaluation.measures import DEFAULT, parse
 from lab.evaluation.run import answerable, as_gold, execute, new_id
 from lab.gold.clusters import clusters
 from lab.gold.splits import may_learn
+from lab.grids import clean_factors, grid
 from lab.records import GoldSet
 from lab.retrieval.search import check_runnable, open_corpus
-from lab.settings import Settings, clean_factors, grid, named
+from lab.settings import Settings, named
 from lab.store import runs as store_runs
 from lab.store.connect import Store, connect
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from lab.gold.drafts import Draft, Material, Passage
 from lab.gold.generators import judged
 from lab.models.chat import SEED, Chat, Malformed
 from lab.progress import say
+from lab.scratch import whole_file
 from lab.text import STOP_WORDS, content_stems, stem, words
 
 VERSION = "ask-2"  # of the prompts; part of the cache's key
@@ -257,7 +257,4 @@ def _read(path: Path) -> Any:
 
 
 def _write(path: Path, value: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(f".{os.getpid()}")
-    fresh.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
-    fresh.replace(path)
+    whole_file(path, json.dumps(value, ensure_ascii=False))

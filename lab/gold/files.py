@@ -21,7 +21,7 @@ from typing import Any
 
 from lab.config import home
 from lab.errors import CannotJudge, UsageError, unknown
-from lab.gold.splits import assign, largest_share
+from lab.gold.splits import LARGEST, assign, largest_share
 from lab.records import GoldSet, Judgment, Question
 from lab.resources import folder
 from lab.text import digest
@@ -102,7 +102,7 @@ def only(gold: GoldSet, split: str) -> GoldSet:
     if split not in splits:
         raise unknown("split", split, splits)
     share, by = float(gold.metadata.get("largest_component", 0.0)), str(gold.metadata.get("split_by", "component"))
-    if share > 0.2 and by == "component":
+    if share > LARGEST and by == "component":
         raise CannotJudge(
             f"{share:.0%} of the questions of {gold.name!r} hang together through shared documents, so no fair half exists: use --split-by question."
         )

@@ -3,7 +3,7 @@
     reviews.jsonl   {"at", "who", "item", "question", "action": accept | reject | edit | judge | undo, "text", "source", "start", "end", "grade", "quote"}
     queue.jsonl     passages that wait for a judgment (`lab gold pool`): {"question", "source", "start", "end", "quote", "runs"}
 
-An item is a question (`q:ID`), or a passage for one (`p:ID:SOURCE:START`). The last decision of a person on an item counts; two people decide apart.
+An item is a question (`q:ID`), a passage that waits for a judgment (`p:ID:SOURCE:START`), or the question's own passage judged anew (`j:ID:SOURCE:START`). The last decision of a person on an item counts; two people decide apart.
 """
 
 from __future__ import annotations
@@ -39,6 +39,10 @@ class Item:
     @property
     def is_passage(self) -> bool:
         return self.name.startswith("p:")
+
+    def own_passage(self) -> Item:
+        """The passage that a question is judged by, as an item: its grade may be wrong while the question is right."""
+        return dataclasses.replace(self, name=f"j:{self.question.question_id}:{self.source}:{self.start}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +211,10 @@ def apply(gold: GoldSet, decisions: Sequence[Decision]) -> Outcome:
     judgments = [j for j in gold.judgments if j.question_id not in gone]
     refused = [j for j in gold.refused if j.question_id not in gone]
     for name, d in last.items():
-        if not name.startswith("p:") or d.action != "judge" or d.question in gone:
+        if not name.startswith(("p:", "j:")) or d.action != "judge" or d.question in gone:
             continue
         place = (d.question, d.source, d.start, d.end)
-        if any(_place(j) == place for j in (judgments if d.grade else refused)):
+        if any(_place(j) == place and j.grade == d.grade for j in (*judgments, *refused)):
             continue
         entered = Judgment(d.question, d.source, d.start, d.end, d.grade, d.quote)
         judgments, refused = ([j for j in rows if _place(j) != place] for rows in (judgments, refused))

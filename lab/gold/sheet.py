@@ -41,7 +41,7 @@ def take(folder: Path, gold: GoldSet, file: Path) -> int:
                 f"{file} line {number} is about question {decision.question!r}, which {gold.name} does not hold: it belongs to another set."
             )
         belongs = (
-            decision.item.startswith(f"p:{decision.question}:")
+            decision.item.startswith((f"p:{decision.question}:", f"j:{decision.question}:"))
             if decision.action == "judge"
             else decision.item in {f"q:{decision.question}"} or decision.action == "undo"
         )

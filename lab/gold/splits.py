@@ -10,6 +10,8 @@ from lab.errors import UsageError, unknown
 from lab.groups import Groups
 from lab.records import Judgment, Question
 
+LARGEST = 0.2  # share of the questions that one component may hold
+
 
 def components(questions: Sequence[Question], judgments: Sequence[Judgment]) -> list[list[str]]:
     """Question ids that hang together: by a judged document they share, or by `metadata.parent` (a paraphrase's original).

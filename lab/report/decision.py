@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import ServerError
-from lab.evaluation.compare import amount, unit_of
+from lab.evaluation.compare import amount
 from lab.evaluation.decision import Decision
+from lab.report.forest import BLUE, GREY, ORANGE, Line, forest
 from lab.report.tables import Table
-
-_BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#595959"
 
 
 def table(decision: Decision) -> Table:
@@ -41,31 +40,15 @@ def plot(decision: Decision, axes: Any = None) -> Any:
         (f"({name})", k.effect, k.verdict) for name, k in decision.bands.items()
     ]
     axes = axes if axes is not None else plt.subplots(figsize=(7.2, 1.5 + 0.32 * len(rows)))[1]
-    scale = 100 if unit_of(decision.measure) == 1 else 1
-    for at, (_, effect, verdict) in enumerate(rows):
-        p = effect.paired
-        colour = {"better": _BLUE, "worse": _ORANGE}.get(verdict, _GREY)
-        axes.plot([scale * p.low, scale * p.high], [at, at], color=colour, linewidth=2)
-        axes.scatter([scale * p.delta], [at], color=colour, marker={"better": "^", "worse": "v"}.get(verdict, "o"), s=44, zorder=3)
-        axes.annotate(
-            f"{p.wins} won, {p.losses} lost of {p.questions}", (1.01, at), xycoords=("axes fraction", "data"), va="center", fontsize=8, color=_GREY
+    lines = [
+        Line(
+            name, effect.paired, f"{effect.paired.wins} won, {effect.paired.losses} lost of {effect.paired.questions}",
+            {"better": BLUE, "worse": ORANGE}.get(verdict, GREY), {"better": "^", "worse": "v"}.get(verdict, "o"),
         )
-    axes.axvline(0, color="black", linewidth=0.8)
-    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows], fontsize=9)
-    axes.invert_yaxis()
-    axes.set_xlabel(
-        f"difference in {decision.measure} ({'percentage points' if scale == 100 else 'a question'}) with its interval; ▲ better, ▼ worse, ● cannot tell",
-        fontsize=8,
-    )
-    axes.set_title(
-        f"{decision.factor}: {decision.change[0]} → {decision.change[1]} on {decision.collection}: {decision.verdict.replace('_', ' ')}",
-        loc="left",
-        fontsize=11,
-    )
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
-    axes.tick_params(axis="y", length=0)
-    return axes
+        for name, effect, verdict in rows
+    ]  # fmt: skip
+    title = f"{decision.factor}: {decision.change[0]} → {decision.change[1]} on {decision.collection}: {decision.verdict.replace('_', ' ')}"
+    return forest(lines, decision.measure, title, " with its interval; ▲ better, ▼ worse, ● cannot tell", axes)
 
 
 def draw(decision: Decision, to: Path | None = None) -> Path:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.evaluation.compare import PRIMARY, amount, unit_of
+from lab.evaluation.compare import PRIMARY, amount
 from lab.evaluation.experiment import Experiment
 from lab.evaluation.statistics.paired import ALPHA
-
-_BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#595959"
+from lab.report.forest import BLUE, ORANGE, Line, forest
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,33 +49,16 @@ def plot_effects(experiment: Experiment, measure: str = PRIMARY, axes: Any = Non
         )
     ]
     axes = axes if axes is not None else _axes(7.6, 1.4 + 0.3 * len(rows))
-    scale = 100 if unit_of(measure) == 1 else 1
     title = f"What each factor did to {measure}"
-    labels = []
-    for at, e in enumerate(rows):
-        p = e.paired
-        labels.append(f"{e.name}   all" if e.overall else e.kind or f"({e.band})")
-        if e.overall and at:
-            axes.axhline(at - 0.5, color="#dddddd", linewidth=0.8)
-        colour = _BLUE if e.overall else _ORANGE
-        axes.plot([scale * p.low, scale * p.high], [at, at], color=colour if e.overall else _GREY, linewidth=2 if e.overall else 1, zorder=1)
-        axes.scatter([scale * p.delta], [at], color=colour, marker="o" if e.overall else "D", s=46 if e.overall else 26, zorder=2)
-        axes.annotate(
-            f"{amount(measure, p.delta)}  ({p.wins} won, {p.losses} lost of {p.questions})", (1.01, at), xycoords=("axes fraction", "data"), va="center",
-            fontsize=7.5, color=_GREY,
-        )  # fmt: skip
-    axes.axvline(0, color="black", linewidth=0.8)
-    axes.set_yticks(range(len(rows)), labels, fontsize=8)
-    axes.invert_yaxis()
-    level = 100 * (1 - ALPHA)
-    axes.set_xlabel(
-        f"difference in {measure} ({'percentage points' if scale == 100 else 'a question'}), with {level:.0f} % intervals (corrected for all factors where blue)",
-        fontsize=8,
-    )
-    axes.set_title(title, loc="left", fontsize=11)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
-    axes.tick_params(axis="y", length=0)
+    lines = [
+        Line(
+            f"{e.name}   all" if e.overall else e.kind or f"({e.band})", e.paired,
+            f"{amount(measure, e.paired.delta)}  ({e.paired.wins} won, {e.paired.losses} lost of {e.paired.questions})",
+            BLUE if e.overall else ORANGE, "o" if e.overall else "D", e.overall, e.overall and at > 0,
+        )
+        for at, e in enumerate(rows)
+    ]  # fmt: skip
+    forest(lines, measure, title, f", with {100 * (1 - ALPHA):.0f} % intervals (corrected for all factors where blue)", axes)
     told = (
         f"{e.name}: {amount(measure, e.paired.delta)} ({amount(measure, e.paired.low)} to {amount(measure, e.paired.high)})"
         for e in rows
@@ -93,7 +75,7 @@ def plot_hit_at_k(experiment: Experiment, axes: Any = None) -> tuple[Any, str, s
     worst, best = ordered[0], ordered[-1]
     for run in ordered[1:-1]:
         axes.plot(ks, [100 * run.scores[f"hit@{k}"] for k in ks], color="#c9c9c9", linewidth=1)
-    for run, colour, marker in ((worst, _ORANGE, "s"), (best, _BLUE, "o")):
+    for run, colour, marker in ((worst, ORANGE, "s"), (best, BLUE, "o")):
         axes.plot(
             ks, [100 * run.scores[f"hit@{k}"] for k in ks], color=colour, marker=marker, label=", ".join(f"{n}={v}" for n, v in run.passed.items())
         )

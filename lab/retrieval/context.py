@@ -100,17 +100,28 @@ class Lookups:
         found: _T = self._known[key]
         return found
 
+    def _each(self, name: str, keys: Sequence[int], read: Callable[[Sequence[int]], Mapping[int, _T]]) -> dict[int, _T]:
+        """Key → what is read of it, those that are there; only what no earlier call has read is asked for: lists of neighbouring settings share most of their passages."""
+        known: dict[int, _T | None] = self._known.setdefault((name,), {})
+        missing = [key for key in keys if key not in known]
+        if missing:
+            found = read(missing)
+            known.update({key: found.get(key) for key in missing})
+        return {key: value for key in keys if (value := known[key]) is not None}
+
     def bodies(self, keys: Sequence[int]) -> dict[int, str]:
         """Key → context and text, as embedded."""
-        rows = self._once(("texts", *keys), lambda: arms.texts(self.corpus.store, self.corpus.collection, keys))
-        return {key: body_of(row.context, row.text, self.corpus.collection.ingest) for key, row in rows.items()}
+        ingest = self.corpus.collection.ingest
+        return {key: body_of(row.context, row.text, ingest) for key, row in self._passages(keys).items()}
 
     def texts(self, keys: Sequence[int]) -> dict[int, str]:
-        rows = self._once(("texts", *keys), lambda: arms.texts(self.corpus.store, self.corpus.collection, keys))
-        return {key: row.text for key, row in rows.items()}
+        return {key: row.text for key, row in self._passages(keys).items()}
+
+    def _passages(self, keys: Sequence[int]) -> dict[int, arms.Passage]:
+        return self._each("texts", keys, lambda missing: arms.texts(self.corpus.store, self.corpus.collection, missing))
 
     def vectors(self, keys: Sequence[int]) -> dict[int, np.ndarray]:
-        return self._once(("vectors", *keys), lambda: arms.vectors(self.corpus.store, self.corpus.collection, keys))
+        return self._each("vectors", keys, lambda missing: arms.vectors(self.corpus.store, self.corpus.collection, missing))
 
     def defined(self, terms: Sequence[str]) -> list[tuple[str, str, Hit]]:
         return self._once(("defined", *terms), lambda: self.corpus.defined(terms))

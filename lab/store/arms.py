@@ -229,7 +229,8 @@ def vectors(store: Store, collection: Collection, keys: Sequence[int]) -> dict[i
     """Key → float32 vector `(dim,)`; keys without a vector are absent."""
     if not keys:
         return {}
-    rows = store.rows(statement(collection, "vectors"), {"keys": list(keys)})
+    with store.single() as connection:  # as bytes: the text of 384 numbers takes ten times as long to read
+        rows = connection.execute(statement(collection, "vectors"), {"keys": list(keys)}, binary=True).fetchall()
     return {int(key): np.asarray(vector.to_numpy(), dtype=np.float32) for key, vector in rows}
 
 

@@ -19,9 +19,9 @@ from lab.evaluation.repeat import bisect
 from lab.evaluation.run import run
 from lab.evaluation.tuning import _places, fold_of, tune
 from lab.gold.files import load_gold, only, save_gold
+from lab.grids import combinations
 from lab.records import GoldSet, Judgment, Question
 from lab.resources import folder
-from lab.settings import combinations
 from lab.store import collections, documents
 from lab.store.connect import Store
 from tests.conftest import Lab, write

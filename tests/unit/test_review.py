@@ -105,3 +105,24 @@ def test_a_broken_line_is_named(gold: GoldSet) -> None:
     (folder / FILE).write_text(json.dumps({"who": "ann"}) + "\n")
     with pytest.raises(UsageError, match="line 1 cannot be read"):
         read(folder)
+
+
+def test_the_passage_of_a_question_is_judged_anew_and_the_question_stays_open(gold: GoldSet) -> None:
+    """1 for the passage of q1 (it had 2), then accepted; 0 for that of q2, undone; the passages that wait for q1 are still to be judged."""
+    made, shown = decide(gold, "1as" + "s0uq")
+    folder = Path(str(gold.metadata["path"]))
+    assert [(d.item, d.action, d.grade) for d in read(folder)] == [
+        ("j:q1:a.md:0", "judge", 1), ("q:q1", "accept", 0), ("j:q2:a.md:6", "judge", 0), ("j:q2:a.md:6", "undo", 0),
+    ]  # fmt: skip
+    assert made == 2 and shown.count("q:q1") == 2
+    outcome = apply(gold, read(folder))
+    assert [j.grade for j in outcome.gold.judgments if j.question_id == "q1"] == [1] and outcome.gold.questions[0].metadata["incomplete"]
+    again = apply(outcome.gold, read(folder))
+    assert again.gold.judgments == outcome.gold.judgments
+
+
+def test_a_passage_judged_to_be_none_is_no_judgment_any_more(gold: GoldSet) -> None:
+    decide(gold, "0r")
+    enter(Path(str(gold.metadata["path"])), "ann", everything(gold)[3].own_passage(), "judge", grade=0)
+    outcome = apply(gold, read(Path(str(gold.metadata["path"]))))
+    assert [j.question_id for j in outcome.gold.judgments] == ["q3"] and [(j.question_id, j.grade) for j in outcome.gold.refused] == [("q2", 0)]

@@ -43,6 +43,8 @@ def test_a_person_decides_by_keys_saves_loads_and_the_set_follows(gold: GoldSet,
     assert "Write your name first" in browser.js("document.querySelector('#said').textContent")
     browser.type("Ann B")
     browser.js("document.activeElement.blur()")
+    browser.key("1")  # its own passage answers in part; the question is still to be decided
+    assert browser.js("document.querySelector('#said').textContent") == "its passage: answers in part"
     for key in "a0u2":  # accept; does not answer, undone, answers
         browser.key(key)
     assert browser.js("document.querySelector('#question').textContent") == "Who?"
@@ -58,11 +60,11 @@ def test_a_person_decides_by_keys_saves_loads_and_the_set_follows(gold: GoldSet,
     saved = browser.downloaded("reviews-g-Ann_B.jsonl")
     lines = [json.loads(line) for line in saved.read_text().splitlines()]
     assert [(d["item"], d["action"], d["grade"]) for d in lines] == [
-        ("q:q1", "accept", 0), ("p:q1:b.md:0", "judge", 0), ("p:q1:b.md:0", "undo", 0), ("p:q1:b.md:0", "judge", 2), ("q:q2", "edit", 0), ("q:q3", "reject", 0),
+        ("j:q1:a.md:4", "judge", 1), ("q:q1", "accept", 0), ("p:q1:b.md:0", "judge", 0), ("p:q1:b.md:0", "undo", 0), ("p:q1:b.md:0", "judge", 2), ("q:q2", "edit", 0), ("q:q3", "reject", 0),
     ]  # fmt: skip
     assert browser.said == [] and browser.fetched == []
     folder = tmp_path / "g"
-    assert (take(folder, gold, saved), take(folder, gold, saved)) == (6, 0), "taken twice it is there once"
+    assert (take(folder, gold, saved), take(folder, gold, saved)) == (7, 0), "taken twice it is there once"
     outcome = apply(gold, read(folder))
     assert [(q.question_id, q.text) for q in outcome.gold.questions] == [("q1", gold.questions[0].text), ("q2", "Who signs?")]
     assert Judgment("q1", "b.md", 0, 9, 2, "Other one") in outcome.gold.judgments and outcome.gold.questions[0].metadata["reviewed_by"] == "Ann B"

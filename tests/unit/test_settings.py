@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lab.errors import UsageError
-from lab.settings import NAMED, IngestSettings, Settings, clean_factors, grid, named
+from lab.grids import clean_factors, grid
+from lab.settings import NAMED, IngestSettings, Settings, named
 
 
 @pytest.mark.parametrize(

@@ -27,13 +27,18 @@ def mcnemar_power(n: int, changed: float, delta: float, alpha: float) -> float:
     if changed <= 0:
         return 0.0
     share = min(1.0, (changed + delta) / (2 * changed))
+    weights, m, least = _changed(n, changed, alpha)
+    return float((weights * (bdtr(least, m, share) + bdtrc(m - least - 1, m, share))).sum())
+
+
+@functools.lru_cache(maxsize=1_000)
+def _changed(n: int, changed: float, alpha: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(probability, how many changed, smaller count up to which it is rejected), of the numbers of changed questions that can be rejected at all."""
     weights = binomial(n, changed)
-    power = 0.0
-    for m in np.flatnonzero(weights > _RARE):
-        least = _rejects_up_to(int(m), alpha)
-        if least >= 0:
-            power += float(weights[m]) * float(bdtr(least, m, share) + bdtrc(m - least - 1, m, share))
-    return power
+    m = np.flatnonzero(weights > _RARE)
+    least = np.array([_rejects_up_to(int(one), alpha) for one in m])
+    kept = least >= 0
+    return weights[m][kept], m[kept], least[kept]
 
 
 @functools.lru_cache(maxsize=100_000)
