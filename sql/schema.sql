@@ -9,7 +9,7 @@ create table lab.meta (
     key   text primary key,
     value text not null
 );
-insert into lab.meta values ('schema_version', '6');
+insert into lab.meta values ('schema_version', '7');
 
 -- One row a collection; its documents live in the schema kb_<name>. `ingest` holds the ingest flags, fixed for the collection's life.
 create table lab.collections (
@@ -197,6 +197,20 @@ end
 $$;
 create trigger kept before update or delete on lab.baselines for each row execute function lab.immutable();
 create trigger kept before update or delete on lab.verdicts for each row execute function lab.immutable();
+
+-- Noise floors as they were measured: what a gate's margin is held against.
+create table lab.noise (
+    noise_id        bigint generated always as identity primary key,
+    collection      text not null,
+    gold_digest     text not null,
+    settings_digest text not null,
+    measure         text not null,
+    floor           double precision not null,  -- in the measure's unit
+    report          jsonb not null,
+    at              timestamptz not null default now()
+);
+create index noise_of on lab.noise (collection, gold_digest, measure, settings_digest);
+create trigger kept before update or delete on lab.noise for each row execute function lab.immutable();
 
 -- Scores of rerankers by (model, question, text).
 create table lab.rerank_scores (

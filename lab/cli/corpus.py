@@ -250,12 +250,26 @@ def _ledger(name: str, entries: Sequence[FileEntry], json: bool) -> int:
     return 0
 
 
-def drop(name: str, *, yes: Annotated[bool, Parameter(negative=(), help="really do it")] = False) -> int:
-    """Remove a collection. The runs made on it stay, as do cached vectors."""
+def drop(
+    name: str, *, yes: Annotated[bool, Parameter(negative=(), help="really do it")] = False,
+    derived: Annotated[bool, Parameter(negative=(), help="only the collections that experiments derived from it by ingest flags")] = False,
+) -> int:  # fmt: skip
+    """Remove a collection, or what experiments derived from it. The runs made on them stay, as do cached vectors."""
+    from lab.corpus.variants import derived_from
     from lab.store import collections
     from lab.store.connect import connect
 
     with connect() as store:
+        if derived:
+            found = derived_from(store, name)
+            if found and not yes:
+                raise UsageError(f"this removes {', '.join(c.name for c in found)}: say `lab drop {name} --derived --yes`.")
+            for one in found:
+                collections.drop(store, one.name)
+                line(f"{one.name} dropped")
+            if not found:
+                line(f"nothing is derived from {name}")
+            return 0
         collection = collections.get(store, name)
         if not yes:
             count = collections.size(store, collection).chunks

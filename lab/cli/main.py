@@ -19,7 +19,8 @@ import cyclopts
 from cyclopts import App
 
 from lab import __version__
-from lab.errors import LabError, UsageError, redact, unknown
+from lab.cli.output import print_json
+from lab.errors import CannotJudge, LabError, UsageError, redact, unknown
 from lab.progress import Progress
 
 _EPILOGUE = """Every command takes --help; those that return data take --json (one object on stdout; progress and messages go to stderr).
@@ -163,6 +164,8 @@ def run(arguments: Sequence[str]) -> int:
         if debug:
             _say(redact(traceback.format_exc()))
         _say(redact(str(error)))
+        if isinstance(error, CannotJudge) and "--json" in arguments:  # a reader of stdout learns it too
+            print_json({"schema_version": 1, "diagnostic": {"stage": _command(arguments).strip(), "message": redact(str(error))}})
         return error.exit_code
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else 0

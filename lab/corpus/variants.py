@@ -5,6 +5,7 @@ It is named `<collection>__<digest>` by its flags and documents: asked for again
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from lab.codes import VERSION
@@ -27,6 +28,12 @@ def name_of(base: Collection, settings: IngestSettings) -> str:
     """`handbook__1f3a9c07b2`: at most 40 characters."""
     told = digest([base.name, base.corpus_digest, base.language, dict(base.authority), settings.as_dict()])[:10]
     return f"{base.name[: 40 - len(MARK) - len(told)]}{MARK}{told}"
+
+
+def derived_from(store: Store, name: str) -> list[Collection]:
+    """The collections that were derived from one, also from an earlier state of its documents, or from one that is gone; in the order of their names."""
+    stem = f"{name[: 40 - len(MARK) - 10]}{MARK}"
+    return [c for c in collections.all_collections(store) if c.name.startswith(stem) and re.fullmatch("[0-9a-f]{10}", c.name[len(stem) :])]
 
 
 def variant(store: Store, base: Collection, flags: Mapping[str, str]) -> Collection:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.errors import CannotJudge, UsageError
-from lab.evaluation.compare import LOWER, PRIMARY, amount, check_alpha, in_words, unit_of, verdict_of
+from lab.evaluation.compare import LOWER, PRIMARY, amount, check_alpha, in_words, paired_scores, unit_of, verdict_of
 from lab.evaluation.effects import Effect, apart, effects
 from lab.evaluation.experiment import inert as unchanged
 from lab.evaluation.latency import Latency, timed
@@ -22,7 +22,7 @@ from lab.evaluation.measures import DEFAULT, parse
 from lab.evaluation.recorded import Run
 from lab.evaluation.run import answerable, as_gold, execute, new_id
 from lab.evaluation.statistics import power
-from lab.evaluation.statistics.paired import ALPHA
+from lab.evaluation.statistics.paired import ALPHA, Paired
 from lab.gold.check import circular, fit
 from lab.records import GoldSet
 from lab.retrieval.search import check_runnable, open_corpus
@@ -69,6 +69,7 @@ class Decision:
     latency: Latency
     needed: int | None
     warnings: Sequence[str]
+    circular: Paired | None = None  # what it did to questions made from the links that it turns on: shown, and no part of the verdict
 
     def to_json(self) -> dict[str, Any]:
         """The object of `lab decide --json`."""
@@ -78,7 +79,7 @@ class Decision:
             "kinds": {name: kind.to_json() for name, kind in self.kinds.items()}, "bands": {name: band.to_json() for name, band in self.bands.items()},
             "interactions": [e.to_json() for e in self.interactions], "displaced_results": round(self.displaced, 3),
             "links": {"returned": self.links[0], "relevant": self.links[1]}, "latency": self.latency.to_json(), "needed_questions": self.needed, "warnings": list(self.warnings),
-            "words": self.words,
+            "circular": None if self.circular is None else self.circular.to_json(), "words": self.words,
         }  # fmt: skip
 
     @property
@@ -104,6 +105,11 @@ class Decision:
             most = min((kind for kind in self.kinds.items() if kind[1].needed), key=lambda item: (item[1].needed or _MOST, item[0]), default=None)
             also = f" (or {most[1].needed} of kind {most[0]})" if most is not None and (most[1].needed or _MOST) < self.needed else ""
             said.append(f"If the difference is what it seems, about {self.needed} questions{also} would tell.")
+        if self.circular is not None:
+            c = self.circular
+            said.append(
+                f"Left out are {c.questions} questions that were made from its own links: they would favour it ({c.wins} won, {c.losses} lost), whatever it is worth."
+            )
         if self.links[0]:
             said.append(f"Links brought {self.links[0]} passages into the results, {self.links[1]} of which answer.")
         if self.overall.inert:
@@ -173,8 +179,10 @@ def decide(
     store_runs.begin_experiment(store, experiment_id, collection, loaded.name, fitted.digest, factors, command)
     done = execute(corpus, loaded, runnable, measures=wanted, experiment_id=experiment_id)
     store_runs.finish_experiment(store, experiment_id)
+    whole = done[:2]
+    still = unchanged(store, {name: [low, high]}, whole)
+    done, apart_from_it = _independent(done, loaded, name)
     pair = done[:2]
-    still = unchanged(store, {name: [low, high]}, pair)
     found = effects({name: [low, high]}, pair, still, primary=main, alpha=alpha)
     overall = next((e for e in found if e.measure == main and e.overall), None)
     if overall is None:
@@ -190,11 +198,13 @@ def decide(
     asked = [q.text for q in answerable(fitted)]
     cost = timed(corpus, asked, runnable[0][1], runnable[1][1])
     verdict, keep_for = _decided(overall, kinds, worth)
+    if apart_from_it is None and circular(loaded.name, loaded.questions, [name]):
+        verdict, keep_for = "cannot_tell", []  # there is nothing but evidence that it made itself
     warnings = [*circular(loaded.name, loaded.questions, [name]), *_warnings(pair)]
     needed = _needed(overall, alpha) if verdict == "cannot_tell" else None
     return Decision(
-        name, (low, high), collection, loaded.name, experiment_id, main, verdict, keep_for, overall, kinds, bands, between, _displaced(pair),
-        store_runs.links(store, pair[1].run_id), cost, needed, warnings,
+        name, (low, high), collection, loaded.name, experiment_id, main, verdict, keep_for, overall, kinds, bands, between, _displaced(whole),
+        store_runs.links(store, pair[1].run_id), cost, needed, warnings, None if apart_from_it is None else paired_scores(*apart_from_it, [main]).get(main),
     )  # fmt: skip
 
 
@@ -251,6 +261,18 @@ def _decided(overall: Effect, kinds: Mapping[str, Kind], worth: float) -> tuple[
     if overall.verdict == "worse" or worse or gain < worth * unit_of(overall.measure):
         return "drop", []
     return "cannot_tell", []
+
+
+def _independent(done: Sequence[Run], gold: GoldSet, name: str) -> tuple[list[Run], tuple[Run, Run] | None]:
+    """The runs on the questions that were not made from the links which the flag turns on, and the first two on those that were; None where all are of one sort."""
+    made = {q.question_id for q in gold.questions if q.metadata.get("derived_from") == name}
+    if not made & set(done[0].by_question) or set(done[0].by_question) <= made:
+        return list(done), None
+
+    def only(run: Run, inside: bool) -> Run:
+        return replace(run, by_question={q: v for q, v in run.by_question.items() if (q in made) is inside})
+
+    return [only(run, False) for run in done], (only(done[0], True), only(done[1], True))
 
 
 def _needed(effect: Effect, alpha: float) -> int | None:

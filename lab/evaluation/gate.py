@@ -35,6 +35,7 @@ from lab.retrieval.search import check_runnable, open_corpus
 from lab.settings import Settings
 from lab.store import baselines, runs
 from lab.store.connect import Store, connect
+from lab.store.noise import floors
 
 SHORT_MORE = 0.01  # share of questions with short lists that may come on top
 P95_RATIO = 1.5
@@ -185,7 +186,8 @@ def gate(baseline: str, run: str = "latest", policy: Policy = Policy(), *, store
         short = two.scores.get(f"short@{second.settings.get('k', 10)}", 0.0) - one.scores.get(f"short@{first.settings.get('k', 10)}", 0.0)
         if short > policy.short_more:
             reasons.append("short_lists")
-        ruled = _judge(store, one, two, first, second, rules, policy.alpha, same)
+        noise = floors(store, second.collection, second.gold_digest, [first.settings_digest, second.settings_digest])
+        ruled = _judge(store, one, two, first, second, rules, policy.alpha, same, noise)
         reasons += [f"{r.outcome}:{r.rule.name}" for r in ruled if r.outcome != "pass"]
         measure = next((rule.measure for rule in rules if rule.measure != "p95"), PRIMARY)
         if measure in one.scores and measure in two.scores and first.run_id != second.run_id:
@@ -237,7 +239,9 @@ def _health(a: runs.RunRow, b: runs.RunRow, policy: Policy) -> list[str]:
     return found
 
 
-def _judge(store: Store, a: Run, b: Run, first: runs.RunRow, second: runs.RunRow, rules: Sequence[Rule], alpha: float, same: bool) -> list[Ruled]:
+def _judge(
+    store: Store, a: Run, b: Run, first: runs.RunRow, second: runs.RunRow, rules: Sequence[Rule], alpha: float, same: bool, noise: Mapping[str, float]
+) -> list[Ruled]:
     tested: list[tuple[Rule, Paired | None]] = [(rule, None if rule.measure == "p95" else _paired(a, b, rule, alpha)) for rule in rules]
     one_sided = [1.0 if p is None else _one_sided(rule, p) for rule, p in tested]
     adjusted = holm([p for p, (rule, _) in zip(one_sided, tested, strict=True) if rule.measure != "p95"])
@@ -248,13 +252,13 @@ def _judge(store: Store, a: Run, b: Run, first: runs.RunRow, second: runs.RunRow
             ruled.append(_latency(store, first, second, rule, a))
             continue
         together = next(corrected)
-        one = _ruled(rule, paired, single, together, alpha, same)
-        undecided = one.outcome == "cannot_judge" and paired is not None and "unattainable" not in one.reason
+        one = _ruled(rule, paired, single, together, alpha, same, noise.get(rule.measure, 0.0))
+        undecided = one.outcome == "cannot_judge" and paired is not None and not one.reason.startswith(("unattainable", "noise_floor"))
         ruled.append(replace(one, needed=_needed(rule, paired, alpha)) if undecided and paired is not None else one)
     return ruled
 
 
-def _ruled(rule: Rule, paired: Paired | None, single: float, together: float, alpha: float, same: bool) -> Ruled:
+def _ruled(rule: Rule, paired: Paired | None, single: float, together: float, alpha: float, same: bool, noise: float) -> Ruled:
     if paired is None:
         return Ruled(rule, "cannot_judge", "no question is of these kinds, or the measure was not computed in both runs")
     if same:
@@ -266,6 +270,13 @@ def _ruled(rule: Rule, paired: Paired | None, single: float, together: float, al
             rule,
             "cannot_judge",
             f"unattainable: {paired.questions} questions, worth {paired.n_eff:.0f}, can meet no margin below {least:.4f}",
+            paired,
+        )
+    if rule.margin < noise:
+        return Ruled(
+            rule,
+            "cannot_judge",
+            f"noise_floor: runs that should be the same differ by {amount(rule.measure, noise, sign=False)} {unit_word(rule.measure)} (lab noise)",
             paired,
         )
     if low > -rule.margin:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from lab.errors import CannotJudge, LabError, ServerError, UsageError
+from lab.evaluation.journal import Journal
 from lab.evaluation.kept_out import without
 from lab.progress import Progress
 from lab.records import ArmList, Diagnostic, Ledger, Question, SearchResult
@@ -43,11 +44,16 @@ _MOST_JOBS = 8  # as many as the store keeps connections
 _TAKEN = 10  # passages of one document that may stand above what is scored
 
 
-def search_all(corpus: Corpus, asked: Sequence[Question], vectors: Sequence[np.ndarray | None], members: Sequence[Member], jobs: int) -> None:
-    """Every question for every member; entered in the order of the questions, whoever searched."""
+def search_all(
+    corpus: Corpus, asked: Sequence[Question], vectors: Sequence[np.ndarray | None], members: Sequence[Member], jobs: int, journal: Journal
+) -> None:
+    """Every question for every member; entered in the order of the questions, whoever searched. What the journal knows is not searched again."""
     with Progress(f"search {corpus.collection.name}", len(asked) * len(members), "searches") as bar:
 
         def one(place: int) -> list[tuple[SearchResult | LabError, float]]:
+            if place in journal.known:
+                bar.total -= len(members)
+                return journal.known[place]
             question, vector = asked[place], vectors[place]
             shared = Shared(corpus, question.text, vector)
             apart = frozenset(map(str, question.metadata.get("ignore") or ()))
@@ -72,10 +78,13 @@ def search_all(corpus: Corpus, asked: Sequence[Question], vectors: Sequence[np.n
         if jobs <= 1:
             with corpus.store.held():
                 for place in range(len(asked)):
-                    _enter(asked[place], one(place), members)
+                    found = one(place)
+                    journal.add(place, found)
+                    _enter(asked[place], found, members)
             return
         with ThreadPoolExecutor(min(jobs, _MOST_JOBS)) as pool:
             for place, found in enumerate(pool.map(one, range(len(asked)))):
+                journal.add(place, found)
                 _enter(asked[place], found, members)
 
 

@@ -24,6 +24,8 @@ from lab.records import GoldSet
 from lab.retrieval.search import open_corpus
 from lab.settings import Settings, named
 from lab.store import collections
+from lab.store import noise as store_noise
+from lab.store import runs as store_runs
 from lab.store.connect import Store, connect
 
 WAYS = ("again", "shuffled", "threads", "rebuilt")
@@ -71,7 +73,7 @@ def noise(
     collection: str, gold: str | GoldSet, *, store: Store | None = None, settings: Settings | str | None = None, ways: Sequence[str] = WAYS, measure: str = PRIMARY,
     split: str | None = None, **flags: str | float,
 ) -> Noise:  # fmt: skip
-    """Runs the same settings again in each way. `rebuilt` builds the collection's indexes anew. Raises UsageError for an unknown way or flag."""
+    """Runs the same settings again in each way, and keeps the floor for the gate: a margin below it cannot be judged. `rebuilt` builds the collection's indexes anew. Raises UsageError for an unknown way or flag."""
     if store is None:
         with connect() as opened:
             return noise(collection, gold, store=opened, settings=settings, ways=ways, measure=measure, split=split, **flags)
@@ -101,7 +103,10 @@ def noise(
             collections.build_indexes(store, collections.get(store, collection))
         other = once(dataclasses.replace(loaded, questions=tuple(shuffled)) if way == "shuffled" else loaded, _JOBS if way == "threads" else 1)
         repeats.append(_against(first, other, way, name))
-    return Noise(collection, loaded.name, name, first.questions, first.run_id, repeats)
+    found = Noise(collection, loaded.name, name, first.questions, first.run_id, repeats)
+    row = store_runs.get_run(store, first.run_id)
+    store_noise.enter(store, collection, row.gold_digest, row.settings_digest, name, found.floor, found.to_json())
+    return found
 
 
 def _against(first: Run, other: Run, way: str, measure: str) -> Repeat:

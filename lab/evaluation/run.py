@@ -16,6 +16,7 @@ from lab.evaluation import environment, trec
 from lab.evaluation.abstention import signals
 from lab.evaluation.closing import finish, near_of
 from lab.evaluation.coverage import Target, targets
+from lab.evaluation.journal import Journal
 from lab.evaluation.measures import DEFAULT, Measure, parse
 from lab.evaluation.members import Member, audit_indexes, search_all
 from lab.evaluation.primary import quoted
@@ -33,7 +34,7 @@ from lab.retrieval.search import check_runnable, open_corpus, question_vectors
 from lab.settings import Settings, named
 from lab.store import documents, runs
 from lab.store.connect import Store, connect
-from lab.text import text_hash
+from lab.text import digest, text_hash
 
 SEED = 20_240_229  # of every draw in this version; recorded with each run
 
@@ -121,7 +122,8 @@ def execute(
     vectors: list[np.ndarray | None] = [None] * len(asked)
     if any(settings.dense_arm != "none" for _, settings in members):
         vectors = question_vectors(corpus, [q.text for q in asked])
-    search_all(corpus, asked, vectors, working, jobs)
+    with _journal(corpus, gold, asked, [settings for _, settings in members], surroundings) as journal:
+        search_all(corpus, asked, vectors, working, jobs, journal)
     for member, known in zip(
         working, signals(corpus, [q for q in gold.questions if not q.answerable], [settings for _, settings in members]), strict=True
     ):
@@ -201,19 +203,37 @@ def _begin(
             settings=settings.as_dict(),
             settings_digest=settings.digest,
             passed=passed,
-            inputs={
-                "ingest": c.ingest.as_dict(), "corpus_digest": c.corpus_digest, "link_digest": c.link_digest, "link_extractor": c.link_extractor,
-                "embedder": c.embedder,
-                "model_digest": c.model_digest, "language": c.language, "index_build": dict(c.index_build), "stale_rows": c.stale_rows,
-                "authority": dict(c.authority), "chunks": corpus.chunks, "without_vector": corpus.without_vector,
-                "reranker": settings.reranker, "reranker_digest": second.digest if (second := reranker(corpus, settings)) is not None else None,
-            },
+            inputs=_inputs(corpus, settings),
             environment=surroundings,
             seed=SEED,
             unjudged=unjudged,
         ),
     )  # fmt: skip
     return Member(run_id, passed, settings)
+
+
+def _inputs(corpus: Corpus, settings: Settings) -> dict[str, Any]:
+    """What a run reads, but for gold and settings."""
+    c, second = corpus.collection, reranker(corpus, settings)
+    return {
+        "ingest": c.ingest.as_dict(), "corpus_digest": c.corpus_digest, "link_digest": c.link_digest, "link_extractor": c.link_extractor, "embedder": c.embedder,
+        "model_digest": c.model_digest, "language": c.language, "index_build": dict(c.index_build), "stale_rows": c.stale_rows, "authority": dict(c.authority),
+        "chunks": corpus.chunks, "without_vector": corpus.without_vector, "reranker": settings.reranker, "reranker_digest": second.digest if second is not None else None,
+    }  # fmt: skip
+
+
+def _journal(corpus: Corpus, gold: GoldSet, asked: Sequence[Question], settings: Sequence[Settings], surroundings: Mapping[str, Any]) -> Journal:
+    """Where an interrupted search of these members goes on; none for lists that came from a file."""
+    if corpus.given:
+        return Journal(None)
+    decides = [
+        corpus.collection.name,
+        gold.digest,
+        [q.question_id for q in asked],
+        dict(surroundings),
+        [[s.as_dict(), _inputs(corpus, s)] for s in settings],
+    ]
+    return Journal(digest(decides))
 
 
 def new_id(prefix: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,8 @@ def test_what_cannot_be_paired_is_not_comparable(handbook: Store, both: Run, lab
     assert found.verdict == "not_comparable" and "other splits: all and dev" in found.words
     answer = lab("compare", both.run_id, half.run_id, "--json", store=handbook)
     assert (answer.code, answer.json["verdict"], answer.json["measures"]) == (3, "not_comparable", {})
+    told = lab("diff", both.run_id, half.run_id, "--json", store=handbook)
+    assert told.code == 3 and told.json["diagnostic"]["stage"] == "diff" and "other splits" in told.json["diagnostic"]["message"]
     with pytest.raises(CannotJudge, match="other splits"):
         diff(handbook, both.run_id, half.run_id)
     with pytest.raises(UsageError, match="with itself"):
@@ -152,6 +155,24 @@ def test_an_inert_flag_is_no_verdict_and_links_are_counted(handbook: Store) -> N
         assert found.needed is None or found.needed > 419
     still = decide("handbook", gold, "mmr_lambda=1,0.9999", store=handbook, companions=[], dense="hnsw", mmr_pool=1)
     assert (still.verdict, still.overall.inert) == ("cannot_tell", True) and "changed no ranking" in still.words
+
+
+def test_questions_made_from_the_links_are_no_part_of_the_verdict(handbook: Store, tmp_path: Path) -> None:
+    """Every question that `cites` wins is marked as made from citations: what is left shows nothing, and the gain is told apart."""
+    gold = load_gold(GOLD)
+    plain = decide("handbook", gold, "cites", store=handbook, companions=[])
+    off, on = (load(handbook, plain.experiment_id).runs[at] for at in (0, 1))
+    won = {q for q in on.by_question if on.by_question[q]["hit@5"] > off.by_question[q]["hit@5"]}
+    marked = [replace(q, metadata={**q.metadata, "derived_from": "cites"}) if q.question_id in won else q for q in gold.questions]
+    save_gold(tmp_path / "marked", marked, gold.judgments, "")
+    found = decide("handbook", load_gold(tmp_path / "marked"), "cites", store=handbook, companions=[])
+    assert plain.overall.paired.wins == len(won) > 5 and plain.circular is None
+    assert found.circular is not None and (found.circular.wins, found.circular.losses, found.circular.questions) == (len(won), 0, len(won))
+    assert found.overall.paired.questions == plain.overall.paired.questions - len(won) and found.overall.paired.wins == 0
+    assert found.verdict != "keep" and "Left out are" in found.words and found.to_json()["circular"]["wins"] == len(won)
+    only = [q for q in marked if q.question_id in won]
+    save_gold(tmp_path / "only", only, [j for j in gold.judgments if j.question_id in won], "")
+    assert decide("handbook", load_gold(tmp_path / "only"), "cites", store=handbook, companions=[]).verdict == "cannot_tell"
 
 
 def test_bad_factors_of_a_decision(handbook: Store, lab: Lab) -> None:

@@ -14,7 +14,7 @@ from lab.evaluation.run import run
 from lab.gold.files import load_gold, save_gold
 from lab.records import Judgment, Question
 from lab.resources import folder
-from lab.store import baselines
+from lab.store import baselines, noise, runs
 from lab.store.connect import Store
 from tests.conftest import Lab
 
@@ -76,6 +76,22 @@ def test_what_cannot_be_judged_is_no_pass(handbook: Store, base: Run, lab: Lab, 
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     answer = lab("gate", "--baseline", "main", "--run", half.run_id, store=handbook)
     assert "could not judge" in summary.read_text() and "::warning title=retrieval gate::" in answer.err
+
+
+def test_a_margin_below_the_noise_cannot_be_judged(handbook: Store, base: Run, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that should be the same lay six points apart: a loss of five says nothing. Measured with other settings, it says nothing of these."""
+    other = run("handbook", load_gold(GOLD), store=handbook, rrf_k=11, dense_weight=0.9)
+    row = runs.get_run(handbook, other.run_id)
+    words = ("--baseline", "main", "--run", other.run_id, "--json")
+    before = lab("gate", *words, store=handbook).json["outcome"]
+    noise.enter(handbook, "handbook", row.gold_digest, "of others", "hit@5", 0.06, {})
+    noise.enter(handbook, "handbook", row.gold_digest, row.settings_digest, "MRR", 0.06, {})
+    assert lab("gate", *words, store=handbook).json["outcome"] == before
+    noise.enter(handbook, "handbook", row.gold_digest, row.settings_digest, "hit@5", 0.06, {})
+    told = lab("gate", *words, store=handbook)
+    assert (told.code, told.json["outcome"]) == (3, "cannot_judge") and told.json["rules"][0]["reason"].startswith("noise_floor")
+    noise.enter(handbook, "handbook", row.gold_digest, row.settings_digest, "hit@5", 0.0, {})  # measured anew
+    assert lab("gate", *words, store=handbook).json["outcome"] == before
 
 
 def test_a_wrong_command_is_neither(handbook: Store, base: Run, lab: Lab, tmp_path: Path) -> None:

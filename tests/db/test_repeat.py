@@ -9,8 +9,10 @@ from pathlib import Path
 import ir_measures
 import pytest
 
+from lab.config import home
 from lab.corpus.ingest import ingest
 from lab.errors import CannotJudge, UsageError
+from lab.evaluation import journal, members
 from lab.evaluation.compare import compare
 from lab.evaluation.exchange import export_run, export_trec, falling, import_run
 from lab.evaluation.experiment import ablate, load
@@ -20,8 +22,10 @@ from lab.evaluation.run import run
 from lab.evaluation.tuning import _places, fold_of, tune
 from lab.gold.files import load_gold, only, save_gold
 from lab.grids import combinations
-from lab.records import GoldSet, Judgment, Question
+from lab.records import GoldSet, Judgment, Question, SearchResult
 from lab.resources import folder
+from lab.retrieval.search import Shared
+from lab.settings import Settings
 from lab.store import collections, documents
 from lab.store.connect import Store
 from tests.conftest import Lab, write
@@ -70,7 +74,46 @@ def test_the_result_is_the_same_whatever_the_jobs(handbook: Store, half: GoldSet
     assert [r.health for r in one.runs] == [r.health for r in three.runs]
 
 
-def test_an_ingest_flag_is_a_factor(store: Store, tmp_path: Path) -> None:
+def test_an_interrupted_grid_goes_on(handbook: Store, half: GoldSet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Stopped at the search of its 101st list: the 50 questions that both members had ended are not searched again, and the result is that of an undisturbed one."""
+    factors = {"defines": ["off", "question"]}
+    whole = ablate("handbook", half, factors, store=handbook)
+    searched: list[str] = []
+    real = members.rank
+
+    def counted(shared: Shared, settings: Settings, *, texts: bool = True) -> SearchResult:
+        if len(searched) == 100:
+            raise KeyboardInterrupt
+        searched.append(shared.question)
+        return real(shared, settings, texts=texts)
+
+    monkeypatch.setattr(members, "rank", counted)
+    monkeypatch.setattr(journal, "EVERY", 0.05)
+    with pytest.raises(KeyboardInterrupt):
+        ablate("handbook", half, factors, store=handbook)
+    assert "50 questions are kept" in capsys.readouterr().err
+    kept = list((home() / "cache" / "searches").glob("*.journal"))
+    (tail,) = kept  # a block that a power cut left half written is not read, and nothing before it is lost
+    tail.write_bytes(tail.read_bytes() + (1000).to_bytes(8, "big") + bytes(32) + b"half")
+    asked = len(searched)
+    searched.clear()
+    searched.extend(["-"] * 101)  # past the place that stops
+    again = ablate("handbook", half, factors, store=handbook)
+    assert len(searched) - 101 == 2 * again.runs[0].questions - asked
+    assert [r.rankings for r in again.runs] == [r.rankings for r in whole.runs] and again.effects == whole.effects
+    assert [r.health for r in again.runs] == [r.health for r in whole.runs] and not tail.exists()
+    searched.clear()
+    with pytest.raises(KeyboardInterrupt):
+        ablate("handbook", half, factors, store=handbook, rrf_k=60)
+    searched.clear()
+    searched.extend(["-"] * 101)
+    ablate("handbook", half, factors, store=handbook, rrf_k=61)  # other settings: nothing is taken over
+    assert len(searched) - 101 == 2 * again.runs[0].questions
+    for path in (home() / "cache" / "searches").glob("*.journal"):
+        path.unlink()
+
+
+def test_an_ingest_flag_is_a_factor(store: Store, tmp_path: Path, lab: Lab) -> None:
     """Three chunkers on the same documents: paired by question through spans; made once, and made anew where the documents change."""
     text = "# Pumps\n\n" + "\n\n".join(f"Pump {n} is oiled every {n} days by the fitter on duty, who writes it down." for n in range(1, 30))
     files = write(tmp_path / "d", {"a.md": text, "b.md": "# Doors\n\nDoors are shut at night. The porter has the keys."})
@@ -105,6 +148,13 @@ def test_an_ingest_flag_is_a_factor(store: Store, tmp_path: Path) -> None:
     assert ablate("c", str(tmp_path / "g"), {"chunker": ["heading", "whole"]}, store=store).runs[1].collection not in names
     with pytest.raises(UsageError, match="chunker"):
         ablate("c", str(tmp_path / "g"), {"chunker": ["heading", "hedaing"]}, store=store)
+    ingest(files, "c__1", store=store)  # no digest: nobody derived it
+    derived = [c.name for c in collections.all_collections(store) if c.name not in {"c", "c__1"}]
+    refused = lab("drop", "c", "--derived", store=store)
+    assert refused.code == 2 and all(name in refused.err for name in derived) and len(derived) == 3
+    assert lab("drop", "c", "--derived", "--yes", store=store).out.count("dropped") == 3
+    assert [c.name for c in collections.all_collections(store)] == ["c", "c__1"]
+    assert "nothing is derived" in lab("drop", "c", "--derived", store=store).out
 
 
 def test_a_dry_run_records_nothing(handbook: Store, lab: Lab) -> None:

@@ -1,0 +1,13 @@
+-- Noise floors as they were measured: what a gate's margin is held against.
+create table lab.noise (
+    noise_id        bigint generated always as identity primary key,
+    collection      text not null,
+    gold_digest     text not null,
+    settings_digest text not null,
+    measure         text not null,
+    floor           double precision not null,  -- in the measure's unit
+    report          jsonb not null,
+    at              timestamptz not null default now()
+);
+create index noise_of on lab.noise (collection, gold_digest, measure, settings_digest);
+create trigger kept before update or delete on lab.noise for each row execute function lab.immutable();
