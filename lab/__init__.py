@@ -3,7 +3,7 @@
 The verbs are imported on first use, so that `import lab` costs nothing:
 
     lab.connect()  lab.ingest(…)  lab.search(…)  lab.load_gold(…)  lab.run(…)  lab.ablate(…)
-    lab.compare(…)  lab.decide(…)  lab.tune(…)  lab.noise(…)  lab.write_report(…)
+    lab.compare(…)  lab.decide(…)  lab.tune(…)  lab.noise(…)  lab.gate(…)  lab.smoke(…)  lab.write_report(…)
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ _HOMES = {
     "decide": "lab.evaluation.decision",
     "tune": "lab.evaluation.tuning",
     "noise": "lab.evaluation.noise",
+    "gate": "lab.evaluation.gate",
+    "smoke": "lab.evaluation.smoke",
     "write_report": "lab.report.page",
     "Settings": "lab.settings",
 }
@@ -34,11 +36,13 @@ __all__ = [
     "compare",
     "connect",
     "decide",
+    "gate",
     "ingest",
     "load_gold",
     "noise",
     "run",
     "search",
+    "smoke",
     "tune",
     "write_report",
 ]
@@ -48,8 +52,10 @@ if TYPE_CHECKING:
     from lab.evaluation.compare import compare
     from lab.evaluation.decision import decide
     from lab.evaluation.experiment import ablate
+    from lab.evaluation.gate import gate
     from lab.evaluation.noise import noise
     from lab.evaluation.run import run
+    from lab.evaluation.smoke import smoke
     from lab.evaluation.tuning import tune
     from lab.gold.files import load_gold
     from lab.report.page import write_report

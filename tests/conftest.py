@@ -26,6 +26,7 @@ from lab.resources import folder
 from lab.store import embedded
 from lab.store.connect import Store, connect
 
+pytest_plugins = ["pytester"]
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 
 

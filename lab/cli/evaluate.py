@@ -29,13 +29,17 @@ def run(
     collection: str, *, gold: Gold, split: Split = None,
     split_by: SplitBy = "component", settings: Named = "default", measures: Measures = None, json: Json = False,
     from_trec: Annotated[Path | None, Parameter(help="score this TREC run in place of a search; documents are chunks (guide.md::3) or sources")] = None,
-    flags: SearchFlags = None,
+    smoke: Annotated[int | None, Parameter(help="ask only so many questions, look at health alone, and record nothing")] = None, flags: SearchFlags = None,
 ) -> int:  # fmt: skip
     """Search every question of a gold set once, and record rankings, ledger and scores."""
     from lab.evaluation.measures import DEFAULT
     from lab.evaluation.run import run as execute
     from lab.gold.files import load_gold
 
+    if smoke is not None:
+        if from_trec is not None or measures:
+            raise UsageError("--smoke scores nothing: leave --measure and --from-trec out.")
+        return _smoke(collection, load_gold(gold, split=split, split_by=split_by), smoke, settings, json, passed(flags))
     done = execute(
         collection,
         load_gold(gold, split=split, split_by=split_by),
@@ -54,6 +58,22 @@ def run(
         for note in done.notes:
             say(f"note: {note}")
     return 0 if done.status == "ok" else 3
+
+
+def _smoke(collection: str, gold: Any, many: int, settings: str, json: bool, flags: dict[str, Any]) -> int:
+    from lab.evaluation.smoke import smoke
+
+    found = smoke(collection, gold, many, settings=settings, **flags)
+    if json:
+        print_json(found.to_json())
+    else:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in found.kinds.items())
+        line(
+            f"{found.outcome.replace('_', ' ')}: {found.questions} questions of {found.gold} on {found.collection} ({kinds}); no score, nothing recorded"
+        )
+        for code, said in found.found.items():
+            line(f"  {code}: {said}")
+    return 3 if found.found else 0
 
 
 def print_groups(done: Any) -> None:

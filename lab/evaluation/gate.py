@@ -11,6 +11,7 @@ Any regression: regression. Else any rule that cannot be judged: cannot_judge. E
 
 from __future__ import annotations
 
+import html
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -101,6 +102,19 @@ class Verdict:
     rules: Sequence[Ruled]
     flipped: Sequence[Mapping[str, Any]]
     differs: Mapping[str, tuple[Any, Any]]
+
+    def __str__(self) -> str:
+        return "\n".join(in_text(self))
+
+    def to_frame(self) -> Any:
+        """One row a rule (pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame([r.to_json() for r in self.rules])
+
+    def _repr_html_(self) -> str:
+        head, *rest = (html.escape(text) for text in in_text(self))
+        return f"<p><b>{head}</b></p>" + "".join(f"<p>{text}</p>" for text in rest)
 
     @property
     def exit_code(self) -> int:

@@ -8,15 +8,17 @@ from xml.etree import ElementTree
 import psycopg
 import pytest
 
+from lab.corpus.ingest import ingest
 from lab.evaluation.gate import Policy, Rule, gate, read_policy
 from lab.evaluation.recorded import Run
 from lab.evaluation.run import run
+from lab.evaluation.smoke import stratified
 from lab.gold.files import load_gold, save_gold
 from lab.records import Judgment, Question
 from lab.resources import folder
-from lab.store import baselines, noise, runs
+from lab.store import baselines, collections, noise, runs
 from lab.store.connect import Store
-from tests.conftest import Lab
+from tests.conftest import Lab, write
 
 GOLD = folder("gold") / "handbook"
 
@@ -162,3 +164,62 @@ def test_other_documents_and_a_degraded_run_are_not_judged(store: Store, lab: La
     assert gate("main", second.run_id, store=store).reasons == ["run_degraded", "other_documents"]
     assert lab("runs", "promote", second.run_id, "--as", "main", store=store).code == 3
     assert lab("runs", "promote", first.run_id, "--as", "latest", store=store).code == 2
+
+
+# ── in other people's tests, and in seconds ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_team_asserts_in_its_own_tests(
+    handbook: Store, base: Run, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Three tests of somebody else: equal settings pass, a lost arm fails with the verdict's words, no baseline skips."""
+    monkeypatch.setenv("LAB_DATABASE_URL", handbook.dsn)
+    pytester.makepyfile(
+        f"""
+        GOLD = {str(GOLD)!r}
+
+        def test_same(lab_gate):
+            verdict = lab_gate("handbook", GOLD)
+            assert verdict.outcome == "pass", verdict
+
+        def test_worse(lab_gate):
+            verdict = lab_gate("handbook", GOLD, lexical="none", margin=0.05)
+            assert verdict.outcome == "pass", verdict
+        """
+    )
+    told = pytester.runpytest("--lab-baseline", "main", "-p", "no:cacheprovider")
+    told.assert_outcomes(passed=1, failed=1)
+    told.stdout.fnmatch_lines(["*retrieval gate*", "pass: not worse than the baseline*", "regression (*", "*hit@5, margin 0.05: regression*"])
+    pytester.runpytest("-p", "no:cacheprovider").assert_outcomes(skipped=2)
+    pytester.makeini("[pytest]\nlab_baseline = main")
+    pytester.runpytest("-p", "no:cacheprovider", "-k", "same").assert_outcomes(passed=1, deselected=1)
+    pytester.runpytest("-p", "no:cacheprovider", "-k", "same", "--lab-baseline", "nobody").assert_outcomes(failed=1, deselected=1)
+
+
+def test_smoke_looks_at_health_alone(handbook: Store, base: Run, store: Store, lab: Lab, tmp_path: Path) -> None:
+    """12 questions of every kind, the same ones each time, and not a run more on record; a collection of two passages has no list of ten."""
+    before = handbook.rows("select count(*) from lab.runs")
+    answer = lab("run", "handbook", "--gold", str(GOLD), "--smoke", "12", "--json", store=handbook)
+    told = answer.json
+    assert (answer.code, told["outcome"], told["questions"], sum(told["kinds"].values())) == (0, "ok", 12, 12)
+    assert set(told["kinds"]) == {q.kind for q in load_gold(GOLD).questions if q.answerable}
+    assert handbook.rows("select count(*) from lab.runs") == before and "hit@5" not in answer.out
+    assert lab("run", "handbook", "--gold", str(GOLD), "--smoke", "0", store=handbook).code == 2
+    assert lab("run", "handbook", "--gold", str(GOLD), "--smoke", "5", "--measure", "MRR", store=handbook).code == 2
+    asked = [q for q in load_gold(GOLD).questions if q.answerable]
+    assert stratified(asked, 1000) == asked and {q.question_id for q in stratified(asked, 12)} <= {q.question_id for q in stratified(asked, 13)}
+    ingest(write(tmp_path / "d", {"a.md": "# A\n\nThe pump is oiled daily.", "b.md": "# B\n\nThe door is blue."}), "c", store=store, embedder="none")
+    save_gold(tmp_path / "g", [Question("q1", "When is the pump oiled?")], [Judgment("q1", "a.md", 5, 29, 1, "The pump is oiled daily.")], "")
+    short = lab("run", "c", "--gold", str(tmp_path / "g"), "--smoke", "5", "--dense", "none", "--json", store=store)
+    assert (short.code, short.json["reasons"]) == (3, ["short_lists"]) and "1 of 1 lists" in short.json["found"]["short_lists"]
+    save_gold(tmp_path / "h", [Question("q1", "When?")], [Judgment("q1", "a.md", 5, 29, 1, "The pump is oiled weekly, no.")], "")
+    gone = lab("run", "c", "--gold", str(tmp_path / "h"), "--smoke", "5", "--dense", "none", "--json", store=store)
+    assert gone.code == 3 and "do not stand where they should" in gone.json["diagnostic"]["message"]
+
+
+def test_runs_on_indexes_built_anew_are_no_regression(handbook: Store, base: Run) -> None:
+    """Five times the same settings after `lab index`: small collections compare all vectors, so the lists stay the same."""
+    for _ in range(5):
+        collections.build_indexes(handbook, collections.get(handbook, "handbook"))
+        verdict = gate("main", run("handbook", load_gold(GOLD), store=handbook).run_id, store=handbook)
+        assert (verdict.outcome, verdict.rules[0].reason) == ("pass", "no ranking changed")
