@@ -239,14 +239,16 @@ def print_experiment(done: Any, measures: Sequence[str] = ()) -> None:
 
 
 def report(
-    experiment: str, *, to: Annotated[Path | None, Parameter(help="folder to write; default: reports/ID here")] = None, json: Json = False
-) -> int:
-    """Write the report of an experiment: Markdown, one self-contained HTML page, figures, data.json."""
+    names: Annotated[list[str], Parameter(name="RUN|EXPERIMENT", negative=(), help="an experiment, a run, or several runs: the first is what the others are compared with")], /, *,
+    to: Annotated[Path | None, Parameter(help="folder to write; default: reports/ID here")] = None,
+    timing: Annotated[bool | None, Parameter(help="time runs that were never timed; default: where there are at most 16")] = None, json: Json = False,
+) -> int:  # fmt: skip
+    """Write a report: Markdown, one self-contained HTML page, figures, data.json, LaTeX tables."""
     from lab.report.page import write_report
 
-    folder = write_report(experiment, to=to)
+    folder = write_report(names, to=to, timing=timing)
     if json:
-        print_json({"schema_version": 1, "experiment_id": experiment, "report": str(folder / "report.html")})
+        print_json({"schema_version": 1, "experiment_id": folder.name if to is None else names[0], "report": str(folder / "report.html")})
     else:
         line(str(folder / "report.html"))
     return 0

@@ -11,6 +11,7 @@ import numpy as np
 from lab.errors import UsageError, unknown
 from lab.evaluation.measures import parse
 from lab.evaluation.recorded import Run, of_rows
+from lab.evaluation.shown import Shown, draw
 from lab.evaluation.statistics.exact import least_changed
 from lab.evaluation.statistics.paired import ALPHA, Paired, PairedTests, equivalent, non_inferior
 from lab.store import runs
@@ -38,7 +39,7 @@ class Margin:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Shown):
     """`b` against `a`. `flags_that_differ`, `inputs_that_differ`: name → (in a, in b). `verdict` is that of the primary measure: better, worse, nothing_changed, cannot_tell, or
     not_comparable (`reasons` say why, and `measures` is empty)."""
 
@@ -74,14 +75,15 @@ class Comparison:
         count = len(self.flags_that_differ) + len(self.inputs_that_differ)
         return f"{said} {count} flags differ, so this is no effect of one of them." if len(self.flags_that_differ) > 1 else said
 
+    def plot_measures(self) -> Any:
+        """Forest plot of the measures that lie between 0 and 1; matplotlib axes."""
+        return draw("effect_plots", "measures", self)
+
     def to_frame(self) -> Any:
         """One row a measure (pandas)."""
         import pandas as pd
 
         return pd.DataFrame([{"measure": name, **paired.to_json()} for name, paired in self.measures.items()])
-
-    def _repr_html_(self) -> str:
-        return f"<p>{self.words}</p>" + str(self.to_frame().round(4).to_html(index=False))
 
 
 def compare(

@@ -21,6 +21,7 @@ from lab.evaluation.latency import Latency, timed
 from lab.evaluation.measures import DEFAULT, parse
 from lab.evaluation.recorded import Run
 from lab.evaluation.run import answerable, as_gold, execute, new_id
+from lab.evaluation.shown import Shown, draw
 from lab.evaluation.statistics import power
 from lab.evaluation.statistics.paired import ALPHA, Paired
 from lab.gold.check import circular, fit
@@ -49,7 +50,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Shown):
     """The verdict on one flag, with all that it is made of. `links`: passages that the flag's links brought into the results, and how many of them answer."""
 
     factor: str
@@ -130,8 +131,9 @@ class Decision:
         ]
         return pd.DataFrame(rows)
 
-    def _repr_html_(self) -> str:
-        return f"<p>{self.words}</p>" + str(self.to_frame().round(4).to_html(index=False))
+    def plot_effects(self) -> Any:
+        """Forest plot over all questions, per kind and per band; matplotlib axes."""
+        return draw("decision", "drawn", self)
 
 
 def decide(

@@ -14,6 +14,7 @@ from lab.evaluation.effects import Effect, effects
 from lab.evaluation.measures import DEFAULT, parse
 from lab.evaluation.recorded import Run, of_rows
 from lab.evaluation.run import answerable, as_gold, execute, new_id
+from lab.evaluation.shown import draw
 from lab.gold.check import circular, fit
 from lab.grids import combinations, split_factors
 from lab.records import GoldSet
@@ -95,8 +96,40 @@ class Experiment:
 
         return pd.DataFrame([{"run_id": r.run_id, **r.passed, **r.scores} for r in self.runs])
 
+    def effects_frame(self) -> Any:
+        """Tidy: one row an effect and measure (pandas), with interval, p, wins, losses, ties."""
+        import pandas as pd
+
+        return pd.DataFrame([{"effect": e.name, "order": len(e.factors), **e.to_json()} for e in self.effects]).drop(
+            columns=["factors", "changes"], errors="ignore"
+        )
+
     def _repr_html_(self) -> str:
         return str(self.table().round(3).to_html(index=False))
+
+    def plot_effects(self, measure: str = PRIMARY) -> Any:
+        """Forest plot of the main effects; matplotlib axes."""
+        return draw("effect_plots", "effects", self, measure)
+
+    def plot_interactions(self, measure: str = PRIMARY) -> Any:
+        """A panel a pair of factors; an array of axes."""
+        return draw("effect_plots", "interactions", self, measure)
+
+    def plot_kinds(self, measure: str = PRIMARY) -> Any:
+        """Small multiples of the effects by kind of question; an array of axes."""
+        return draw("effect_plots", "small_multiples", self, "kind", measure)
+
+    def plot_bands(self, measure: str = PRIMARY) -> Any:
+        """Small multiples of the effects by copying band; an array of axes."""
+        return draw("effect_plots", "small_multiples", self, "band", measure)
+
+    def plot_hit_at_k(self) -> Any:
+        """hit@k of the runs, with the band of differences that would not have shown; axes."""
+        return draw("run_plots", "hit_at_k", self.runs)
+
+    def plot_losses(self) -> Any:
+        """Where answers were lost in the first run and the one that differs most from it; an array of axes."""
+        return draw("run_plots", "first_losses", self.runs)
 
 
 def ablate(

@@ -11,6 +11,7 @@ from lab.evaluation.compare import LOWER, PRIMARY, differing_flags, differing_in
 from lab.evaluation.losses import WORDS, in_words
 from lab.evaluation.measures import parse
 from lab.evaluation.recorded import of_rows
+from lab.evaluation.shown import Shown
 from lab.store import runs
 from lab.store.connect import Store
 
@@ -30,7 +31,7 @@ class Flip:
 
 
 @dataclass(frozen=True, slots=True)
-class Diff:
+class Diff(Shown):
     """`b` against `a`. `lost`, `won`: stage → questions."""
 
     a: str
@@ -61,6 +62,12 @@ class Diff:
             before = "" if direction == "lost" else "had been "
             said.append(f"{total} {direction}" + (f" ({before}{causes})" if total else ""))
         return f"{self.measure}: of {self.questions} questions " + ", ".join(said)
+
+    def to_frame(self) -> Any:
+        """One row a flipped question (pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_json()["flips"], columns=["question", "text", "kind", "direction", "before", "after", "stage"])
 
     def to_json(self) -> dict[str, Any]:
         """The object of `lab diff --json`."""

@@ -10,6 +10,7 @@ from lab.errors import CannotJudge
 from lab.evaluation.losses import Loss, waterfall
 from lab.evaluation.repeat import gold_of
 from lab.evaluation.run import answerable, targets_of
+from lab.evaluation.shown import Shown
 from lab.gold.check import fit
 from lab.progress import Progress
 from lab.records import Question
@@ -33,7 +34,7 @@ class LostQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Shown):
     """The lost questions of one run, by stage in the order of execution."""
 
     run_id: str
@@ -42,6 +43,23 @@ class Lost:
     by_stage: Mapping[str, int]
     questions: Sequence[LostQuestion]
     arms: Sequence[str] = ()  # of which exact ranks were asked for
+
+    def to_frame(self) -> Any:
+        """One row a lost question (pandas); with exact ranks a column an arm."""
+        import pandas as pd
+
+        rows = [
+            {
+                "question": q.question,
+                "kind": q.kind,
+                "stage": q.stage,
+                "rank": q.rank or None,
+                **{f"{a} rank": q.exact.get(a) for a in self.arms},
+                "text": q.text,
+            }
+            for q in self.questions
+        ]
+        return pd.DataFrame(rows)
 
     def to_json(self) -> dict[str, Any]:
         """The object of `lab runs lost --json`."""

@@ -19,6 +19,7 @@ from lab.evaluation.compare import PRIMARY
 from lab.evaluation.measures import DEFAULT, parse
 from lab.evaluation.recorded import Run
 from lab.evaluation.run import SEED, as_gold, execute
+from lab.evaluation.shown import Shown
 from lab.progress import say
 from lab.records import GoldSet
 from lab.retrieval.search import open_corpus
@@ -47,7 +48,7 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class Noise(Shown):
     """`floor`: the largest difference of means among the repetitions. Differences below it say nothing."""
 
     collection: str
@@ -60,6 +61,13 @@ class Noise:
     @property
     def floor(self) -> float:
         return max((abs(r.delta) for r in self.repeats), default=0.0)
+
+    def to_frame(self) -> Any:
+        """One row a repetition (pandas)."""
+        import pandas as pd
+
+        rows = [{"repeated": r.way, "lists_that_differ": r.lists, "flips": len(r.flips), "delta": r.delta, "run_id": r.run_id} for r in self.repeats]
+        return pd.DataFrame(rows)
 
     def to_json(self) -> dict[str, Any]:
         """The object of `lab noise --json`."""

@@ -13,6 +13,7 @@ from lab.errors import CannotJudge, UsageError
 from lab.evaluation.compare import PRIMARY, SHARES, check_alpha, codes_of, columns, unit_of
 from lab.evaluation.measures import parse
 from lab.evaluation.recorded import Run, of_rows
+from lab.evaluation.shown import Shown
 from lab.evaluation.statistics import power
 from lab.evaluation.statistics.paired import ALPHA, design_effect
 from lab.gold.clusters import clusters
@@ -26,7 +27,7 @@ _LOOK = 20  # newest runs that are looked at
 
 
 @dataclass(frozen=True, slots=True)
-class Power:
+class Power(Shown):
     """`smallest`: measure → smallest true difference (in its own unit) that is found with a chance of 0.8; None where none would be. `needed`, `cannot_judge` and `least_margin`
     belong to a gate with `margin`; `basis` says where the likeness within clusters comes from."""
 
@@ -43,6 +44,17 @@ class Power:
     needed: int | None
     cannot_judge: float
     basis: str
+
+    def to_frame(self) -> Any:
+        """One row a measure with the smallest difference that is found with a chance of 0.8, in its own unit (pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {"measure": m, "smallest": v, "questions": self.questions, "clusters": self.clusters, "n_eff": self.n_eff}
+                for m, v in self.smallest.items()
+            ]
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The object of `lab power --json`; `mde` in points for measures from 0 to 1."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab.evaluation.measures import DEFAULT, means
+from lab.evaluation.shown import draw
 from lab.settings import Settings
 from lab.store import runs
 from lab.store.connect import Store
@@ -73,6 +74,14 @@ class Run:
             for measure, value in values.items()
         ]
         return pd.DataFrame(rows, columns=["run_id", "question", "kind", "band", "cluster", "measure", "value"])
+
+    def plot_losses(self) -> Any:
+        """Waterfall of where answers were lost; an array of axes."""
+        return draw("run_plots", "losses", [self])
+
+    def plot_hit_at_k(self) -> Any:
+        """Share of questions answered within the first k; matplotlib axes."""
+        return draw("run_plots", "hit_at_k", [self])
 
     def _repr_html_(self) -> str:
         import pandas as pd

@@ -20,6 +20,7 @@ from lab.errors import CannotJudge, UsageError
 from lab.evaluation.journal import Journal
 from lab.evaluation.members import LEAST_RECALL, Member, search_all
 from lab.evaluation.run import answerable, as_gold
+from lab.evaluation.shown import Shown
 from lab.gold.check import fit
 from lab.records import GoldSet, Question
 from lab.retrieval.audit import audit
@@ -33,7 +34,7 @@ SHORT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Smoke:
+class Smoke(Shown):
     """`found`: code → what it means here. `kinds`: questions of each kind that were asked."""
 
     collection: str
@@ -48,6 +49,12 @@ class Smoke:
     def outcome(self) -> str:
         """`ok`, or `cannot_judge`."""
         return "cannot_judge" if self.found else "ok"
+
+    def to_frame(self) -> Any:
+        """One row a condition that was found (pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.found.items()), columns=["condition", "found"])
 
     def to_json(self) -> dict[str, Any]:
         """The object of `lab run --smoke --json`."""

@@ -19,6 +19,7 @@ from lab.evaluation.abstention import floor_for, signals
 from lab.evaluation.compare import LOWER, PRIMARY, columns
 from lab.evaluation.measures import DEFAULT, parse
 from lab.evaluation.run import answerable, as_gold, execute, new_id
+from lab.evaluation.shown import Shown
 from lab.gold.clusters import clusters
 from lab.gold.splits import may_learn
 from lab.grids import clean_factors, grid
@@ -44,7 +45,7 @@ class Floor:
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
+class Tuned(Shown):
     """`chosen`: flag → word. `apparent` is what it scores on the questions that chose it, `held_out` what the choice scores on others."""
 
     experiment_id: str
@@ -61,6 +62,12 @@ class Tuned:
     @property
     def optimism(self) -> float:
         return self.apparent - self.held_out
+
+    def to_frame(self) -> Any:
+        """One row a fold: what the other folds chose, and what it scored here (pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame([{"fold": at, "questions": size, **chosen, "held_out": score} for at, (chosen, score, size) in enumerate(self.folds, 1)])
 
     def to_json(self) -> dict[str, Any]:
         """The object of `lab tune --json`."""

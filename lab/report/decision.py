@@ -8,7 +8,9 @@ from typing import Any
 from lab.errors import ServerError
 from lab.evaluation.compare import amount
 from lab.evaluation.decision import Decision
-from lab.report.forest import BLUE, GREY, ORANGE, Line, forest
+from lab.report.canvas import BLUE, GREY, ORANGE, Drawn, save
+from lab.report.canvas import axes as new_axes
+from lab.report.forest import Line, forest
 from lab.report.tables import Table
 
 
@@ -33,13 +35,11 @@ def _row(name: str, effect: Any, p: float, verdict: str, needed: int | None) -> 
 
 def plot(decision: Decision, axes: Any = None) -> Any:
     """Forest plot of the effect over all questions, per kind and per band; returns the axes."""
-    import matplotlib.pyplot as plt
-
     rows = [("all questions", decision.overall, decision.overall.verdict)]
     rows += [(name, k.effect, k.verdict) for name, k in decision.kinds.items()] + [
         (f"({name})", k.effect, k.verdict) for name, k in decision.bands.items()
     ]
-    axes = axes if axes is not None else plt.subplots(figsize=(7.2, 1.5 + 0.32 * len(rows)))[1]
+    axes = axes if axes is not None else new_axes(7.2, 1.5 + 0.32 * len(rows))
     lines = [
         Line(
             name, effect.paired, f"{effect.paired.wins} won, {effect.paired.losses} lost of {effect.paired.questions}",
@@ -51,20 +51,17 @@ def plot(decision: Decision, axes: Any = None) -> Any:
     return forest(lines, decision.measure, title, " with its interval; ▲ better, ▼ worse, ● cannot tell", axes)
 
 
+def drawn(decision: Decision) -> Drawn:
+    """The plot with its title and words."""
+    return Drawn(plot(decision), decision.factor, decision.words)
+
+
 def draw(decision: Decision, to: Path | None = None) -> Path:
     """Writes the plot as PNG and returns the file. ServerError where it cannot be written."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     path = to if to is not None else Path("reports") / f"decide-{decision.experiment_id}.png"
-    axes = plot(decision)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        axes.figure.savefig(path, dpi=150, bbox_inches="tight", metadata={"Software": None})
+        save(drawn(decision), path)
     except (OSError, ValueError) as error:
         raise ServerError(f"the plot cannot be written to {path} ({error}): name a .png file behind --plot.") from None
-    finally:
-        plt.close(axes.figure)
     return path

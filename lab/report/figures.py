@@ -1,15 +1,15 @@
-"""Figures of an experiment as matplotlib axes and PNG files. Okabe–Ito colours, told apart by marker too; titles, units and alt text for each."""
+"""All figures of a report, drawn into a folder."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from lab.evaluation.compare import PRIMARY, amount
 from lab.evaluation.experiment import Experiment
-from lab.evaluation.statistics.paired import ALPHA
-from lab.report.forest import BLUE, ORANGE, Line, forest
+from lab.evaluation.latency import Cost
+from lab.report import effect_plots, run_plots
+from lab.report.canvas import Drawn, save
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,79 +21,23 @@ class Figure:
     alt: str
 
 
-def write(experiment: Experiment, folder: Path) -> list[Figure]:
-    """Draws all figures of an experiment into `folder`."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figures = []
-    for name, draw in (("effects", plot_effects), ("hit-at-k", plot_hit_at_k)):
-        axes, title, alt = draw(experiment)
-        path = folder / f"{name}.png"
-        axes.figure.savefig(path, dpi=150, bbox_inches="tight", metadata={"Software": None})
-        plt.close(axes.figure)
-        figures.append(Figure(path, title, alt))
-    return figures
-
-
-def plot_effects(experiment: Experiment, measure: str = PRIMARY, axes: Any = None) -> tuple[Any, str, str]:
-    """Forest plot: each main effect with its interval, overall, per kind of question, and (in brackets) by how much it copies; returns (axes, title, alt text)."""
-    rows = [
-        e
-        for main in experiment.main(measure)
-        for e in (
-            main,
-            *(o for by in ("kind", "band") for o in experiment.main(measure, by) if (o.factors, o.changes) == (main.factors, main.changes)),
-        )
+def write(experiment: Experiment, folder: Path, ranks: Mapping[str, Mapping[str, int | None]], costs: Mapping[str, Cost]) -> list[Figure]:
+    """Draws what an experiment can show into `folder`. `ranks`: run → question → rank of its first answer; `costs`: run → what a search takes."""
+    runs = experiment.runs
+    wanted: list[tuple[str, bool, Callable[[], Drawn]]] = [
+        ("effects", bool(experiment.main()), lambda: effect_plots.effects(experiment)),
+        ("interactions", len(experiment.factors) > 1 and bool(experiment.interactions()), lambda: effect_plots.interactions(experiment)),
+        ("kinds", bool(experiment.main(by="kind")), lambda: effect_plots.small_multiples(experiment, "kind")),
+        ("bands", bool(experiment.main(by="band")), lambda: effect_plots.small_multiples(experiment, "band")),
+        ("hit-at-k", True, lambda: run_plots.hit_at_k(runs)),
+        ("losses", any(run.health.get("lost") for run in runs), lambda: run_plots.first_losses(runs)),
+        ("ranks", len(runs) > 1, lambda: run_plots.shift(runs, ranks)),
+        ("latency", len(costs) > 1, lambda: run_plots.frontier(runs, {run: cost.p50 for run, cost in costs.items()})),
     ]
-    axes = axes if axes is not None else _axes(7.6, 1.4 + 0.3 * len(rows))
-    title = f"What each factor did to {measure}"
-    lines = [
-        Line(
-            f"{e.name}   all" if e.overall else e.kind or f"({e.band})", e.paired,
-            f"{amount(measure, e.paired.delta)}  ({e.paired.wins} won, {e.paired.losses} lost of {e.paired.questions})",
-            BLUE if e.overall else ORANGE, "o" if e.overall else "D", e.overall, e.overall and at > 0,
-        )
-        for at, e in enumerate(rows)
-    ]  # fmt: skip
-    forest(lines, measure, title, f", with {100 * (1 - ALPHA):.0f} % intervals (corrected for all factors where blue)", axes)
-    told = (
-        f"{e.name}: {amount(measure, e.paired.delta)} ({amount(measure, e.paired.low)} to {amount(measure, e.paired.high)})"
-        for e in rows
-        if e.overall
-    )
-    return axes, title, f"Forest plot of effects on {measure}. {'; '.join(told)}."
-
-
-def plot_hit_at_k(experiment: Experiment, axes: Any = None) -> tuple[Any, str, str]:
-    """Share of questions with a judged passage among the first k results, for the best and the worst run at hit@5 and all between."""
-    axes = axes if axes is not None else _axes(6.4, 3.8)
-    ks = [int(m.split("@")[1]) for m in experiment.runs[0].scores if m.startswith("hit@")]
-    ordered = sorted(experiment.runs, key=lambda r: (r.scores[PRIMARY], r.run_id))
-    worst, best = ordered[0], ordered[-1]
-    for run in ordered[1:-1]:
-        axes.plot(ks, [100 * run.scores[f"hit@{k}"] for k in ks], color="#c9c9c9", linewidth=1)
-    for run, colour, marker in ((worst, ORANGE, "s"), (best, BLUE, "o")):
-        axes.plot(
-            ks, [100 * run.scores[f"hit@{k}"] for k in ks], color=colour, marker=marker, label=", ".join(f"{n}={v}" for n, v in run.passed.items())
-        )
-    title = "Questions answered within the first k results"
-    axes.set_title(title, loc="left", fontsize=11)
-    axes.set_xlabel("k (results)")
-    axes.set_ylabel("questions with a judged passage (%)")
-    axes.set_xticks(ks)
-    axes.set_ylim(0, 100)
-    axes.grid(axis="y", color="#e6e6e6", linewidth=0.6)
-    axes.legend(fontsize=8, frameon=False, loc="lower right", title="highest and lowest run at hit@5; grey: the others", title_fontsize=8)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    alt = f"Lines of hit@k. Highest run at k = {ks[-1]}: {100 * best.scores[f'hit@{ks[-1]}']:.0f} %, lowest: {100 * worst.scores[f'hit@{ks[-1]}']:.0f} %."
-    return axes, title, alt
-
-
-def _axes(width: float, height: float) -> Any:
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=(width, height))[1]
+    figures = []
+    for name, there, draw in wanted:
+        if there:
+            drawn = draw()
+            save(drawn, folder / f"{name}.png")
+            figures.append(Figure(folder / f"{name}.png", drawn.title, drawn.alt))
+    return figures

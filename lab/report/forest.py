@@ -8,8 +8,7 @@ from typing import Any
 
 from lab.evaluation.compare import unit_of
 from lab.evaluation.statistics.paired import Paired
-
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#595959"
+from lab.report.canvas import GREY, bare
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,6 @@ def forest(lines: Sequence[Line], measure: str, title: str, legend: str, axes: A
     axes.invert_yaxis()
     axes.set_xlabel(f"difference in {measure} ({'percentage points' if scale == 100 else 'a question'}){legend}", fontsize=8)
     axes.set_title(title, loc="left", fontsize=11)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+    bare(axes, left=False)
     axes.tick_params(axis="y", length=0)
     return axes

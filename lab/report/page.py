@@ -1,19 +1,23 @@
-"""Reports: `report.md`, one self-contained `report.html`, `data.json` and the figures, in one folder an experiment."""
+"""Reports: `report.md`, one self-contained `report.html`, `data.json`, `tables.tex` and the figures, in one folder."""
 
 from __future__ import annotations
 
 import base64
-import datetime as dt
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lab.config import home
-from lab.errors import ServerError, redact
+from lab.errors import ServerError
 from lab.evaluation.compare import in_words
 from lab.evaluation.experiment import Experiment, load
-from lab.report import figures, tables
+from lab.evaluation.latency import Cost, costs, time_runs
+from lab.evaluation.recorded import Run
+from lab.evaluation.side_by_side import of_runs
+from lab.report import canvas, figures, flipped, tables
+from lab.report.facts import facts
 from lab.store import runs
 from lab.store.connect import Store, connect
 
@@ -21,46 +25,101 @@ _READING = (
     "“before” and “after” are means over all scored questions and over all settings of the other factors; a question wins when its own score is higher after the "
     "change. The interval holds the differences that these questions do not rule out; where it holds 0, they cannot tell. Questions about one document are no independent evidence, and "
     "are tested as clusters. Main effects on hit@5 are one family and corrected together (Holm); everything else is exploratory: with many looks, some will seem to show "
-    "something. A factor that changed no ranking says nothing about its worth."
+    "something. A raised letter behind a value names a run that it beats, all pairs corrected together. A factor that changed no ranking says nothing about its worth. Times are those of a separate "
+    "pass in which the runs took turns and shared nothing."
 )
+_MOST_TIMED = 16  # runs of a report that are timed without being asked to
 
 
-def write_report(experiment: Experiment | str, *, store: Store | None = None, to: str | Path | None = None) -> Path:
-    """Writes the report of an experiment and returns its folder: `to`, else `./reports/<id>`, else (where that cannot be written) under LAB_HOME."""
+def write_report(
+    what: Experiment | Run | str | Sequence[str], *, store: Store | None = None, to: str | Path | None = None, timing: bool | None = None
+) -> Path:
+    """Writes the report of an experiment (or its id), of a run, or of several runs side by side (the first is what the others are compared with), and returns its folder: `to`, else
+    `./reports/<id>`, else (where that cannot be written) under LAB_HOME.
+
+    `timing`: whether runs that were never timed are timed now, where their settings can run here (None: up to 16 runs are).
+    """
     if store is None:
         with connect() as opened:
-            return write_report(experiment, store=opened, to=to)
-    loaded = load(store, experiment) if isinstance(experiment, str) else experiment
-    folder = _folder(loaded.experiment_id, to)
+            return write_report(what, store=opened, to=to, timing=timing)
+    shown = _loaded(store, what)
+    folder = _folder(shown.experiment_id, to)
+    ids = [run.run_id for run in shown.runs]
+    measured = costs(store, ids)
+    if len(measured) < len(ids) and (timing if timing is not None else len(ids) <= _MOST_TIMED):
+        measured = time_runs(store, ids)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        drawn = figures.write(loaded, folder)
-        shown = [tables.effects(loaded), tables.interactions(loaded), tables.by_kind(loaded), tables.by_band(loaded), tables.members(loaded)]
-        shown = [table for table in shown if table.rows]
-        facts = _facts(store, loaded)
-        title = f"Ablation of {', '.join(loaded.factors)} on {loaded.collection}"
-        lead = f"{len(loaded.runs)} runs over {loaded.runs[0].questions} questions of the gold set {loaded.gold}. " + " ".join(
-            f"{e.name}: {in_words(e.measure, e.paired)}" for e in loaded.main()
-        )
-        common = {"title": title, "lead": lead, "reading": _READING, "facts": facts}
-        _write(folder / "report.md", "report.md.j2", common | {
-            "tables": [{"title": t.title, "text": tables.markdown(t)} for t in shown],
-            "figures": [{"alt": f.alt, "file": f.path.name} for f in drawn],
-        })  # fmt: skip
-        _write(folder / "report.html", "report.html.j2", common | {
-            "tables": [{"title": t.title, "heads": t.heads, "rows": t.rows, "numeric": tables.numeric_columns(t)} for t in shown],
-            "figures": [{"alt": f.alt, "width": _width(f.path), "data": base64.b64encode(f.path.read_bytes()).decode()} for f in drawn],
-        })  # fmt: skip
-        text = json.dumps(loaded.to_json() | {"facts": dict(facts)}, ensure_ascii=False, indent=1)
-        (folder / "data.json").write_text(text + "\n", encoding="utf-8")
+        _write_all(store, shown, folder, measured)
     except OSError as error:
         raise ServerError(f"the report cannot be written to {folder} ({error.strerror}): name another folder behind --to.") from None
     return folder
 
 
+def _loaded(store: Store, what: Experiment | Run | str | Sequence[str]) -> Experiment:
+    if isinstance(what, Experiment):
+        return what
+    if isinstance(what, Run):
+        return of_runs(store, [what.run_id])
+    names = [what] if isinstance(what, str) else list(what)
+    if len(names) == 1 and not names[0].startswith("r"):
+        return load(store, names[0])
+    return of_runs(store, names)
+
+
+def _write_all(store: Store, shown: Experiment, folder: Path, measured: Mapping[str, Cost]) -> None:
+    ids = [run.run_id for run in shown.runs]
+    drawn = figures.write(shown, folder, runs.first_relevant(store, ids), measured)
+    wins = tables.significant_wins(shown)
+    told = [
+        tables.effects(shown), tables.members(shown, measured, wins), tables.interactions(shown), tables.by_kind(shown), tables.by_band(shown),
+        *([tables.groups(shown.runs[0])] if len(shown.runs) == 1 else []),
+    ]  # fmt: skip
+    told = [table for table in told if table.rows]
+    pairs = flipped.pairs(store, shown)
+    known = facts(store, shown)
+    common = {
+        "title": _title(shown), "lead": _lead(shown), "verdicts": [f"{e.name}: {in_words(e.measure, e.paired)}" for e in shown.main()] if len(shown.runs) > 1 else [], "warnings": [*shown.warnings, *(f"{f} changed no ranking: nothing can be said of its worth" for f in shown.inert)],
+        "reading": _READING, "facts": known, "pairs": pairs,
+    }  # fmt: skip
+    _write(folder / "report.md", "report.md.j2", common | {
+        "tables": [{"title": t.title, "text": tables.markdown(t)} for t in told],
+        "figures": [{"title": f.title, "alt": f.alt, "file": f.path.name} for f in drawn],
+    })  # fmt: skip
+    _write(folder / "report.html", "report.html.j2", common | {
+        "tables": [{"title": t.title, "heads": t.heads, "rows": t.rows, "numeric": tables.numeric_columns(t)} for t in told],
+        "figures": [{"title": f.title, "alt": f.alt, "width": _width(f.path), "data": base64.b64encode(f.path.read_bytes()).decode()} for f in drawn],
+    })  # fmt: skip
+    (folder / "tables.tex").write_text(tables.latex(told), encoding="utf-8")
+    data = shown.to_json() | {
+        "facts": dict(known), "figures": {f.path.name: {"title": f.title, "alt": f.alt} for f in drawn}, "wins": wins,
+        "latency": {run: {"p50_ms": cost.p50, "p95_ms": cost.p95, "questions": cost.questions} for run, cost in measured.items()},
+        "losses": {run.run_id: dict(run.health.get("lost", {})) for run in shown.runs}, "pairs": [pair.to_json() for pair in pairs],
+    }  # fmt: skip
+    (folder / "data.json").write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _title(shown: Experiment) -> str:
+    if len(shown.runs) == 1:
+        return f"Run {shown.runs[0].run_id} on {shown.collection}"
+    if list(shown.factors) == ["run"]:
+        return f"{len(shown.runs)} runs on {shown.collection}"
+    return f"Ablation of {', '.join(shown.factors)} on {shown.collection}"
+
+
+def _lead(shown: Experiment) -> str:
+    count = len(shown.runs)
+    first = shown.runs[0]
+    said = f"{count} run{'s' if count > 1 else ''} over {first.questions} questions of the gold set {shown.gold}."
+    if count == 1:
+        named = [m for m in tables.SHOWN if m in first.scores][:4]
+        return said + " " + ", ".join(f"{m} {first.scores[m]:.3f}" for m in named) + "."
+    return said
+
+
 def _width(path: Path) -> int:
-    """The width at which a figure is shown, in CSS pixels: its own, drawn at 150 dots an inch. From the header of the PNG file."""
-    return round(int.from_bytes(path.read_bytes()[16:20]) * 96 / 150)
+    """The width at which a figure is shown, in CSS pixels: its own, at the dots an inch it was drawn with. From the header of the PNG file."""
+    return round(int.from_bytes(path.read_bytes()[16:20]) * 96 / canvas.DPI)
 
 
 def _folder(name: str, to: str | Path | None) -> Path:
@@ -70,45 +129,15 @@ def _folder(name: str, to: str | Path | None) -> Path:
 
 
 def _write(path: Path, template: str, values: dict[str, Any]) -> None:
+    path.write_text(render(template, values), encoding="utf-8")
+
+
+def render(template: str, values: Mapping[str, Any]) -> str:
+    """A template of this package with these values; what goes into HTML is escaped."""
     import jinja2
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"), autoescape=template.endswith(".html.j2"), trim_blocks=False,
         keep_trailing_newline=True, undefined=jinja2.StrictUndefined,
     )  # fmt: skip
-    path.write_text(environment.get_template(template).render(values), encoding="utf-8")
-
-
-def _facts(store: Store, experiment: Experiment) -> list[tuple[str, str]]:
-    """What a reader needs to repeat it, from the first run's row."""
-    row = runs.get_run(store, experiment.runs[0].run_id)
-    entry = runs.experiment(store, experiment.experiment_id)
-    environment, inputs = row.environment, row.inputs
-    commit = (
-        f"{environment['commit']}{' with uncommitted changes' if environment['dirty'] else ''}"
-        if environment["commit"]
-        else "none (installed package)"
-    )
-    return [
-        ("experiment", experiment.experiment_id),
-        ("command", redact(entry["command"]) or "through the Python API"),
-        ("lab", f"{environment['lab']}, commit {commit}"),
-        ("Python", environment["python"]),
-        ("PostgreSQL", f"{environment['postgres']}, " + ", ".join(f"{k} {v}" for k, v in environment["extensions"].items() if k != "plpgsql")),
-        ("gold", f"{experiment.gold}, digest {experiment.gold_digest}, split {row.split}"),
-        (
-            "collection",
-            f"{experiment.collection}, {inputs['chunks']} chunks, corpus digest {inputs['corpus_digest']}, link digest {inputs['link_digest']}",
-        ),
-        ("ingest", ", ".join(f"{k} {v}" for k, v in inputs["ingest"].items())),
-        ("embedder", f"{inputs['embedder']}, {inputs['model_digest']}"),
-        (
-            "engines",
-            ", ".join(
-                f"{arm} {'/'.join(sorted(used['engines']))}" for arm, used in sorted(runs.get_run(store, experiment.runs[-1].run_id).engines.items())
-            ),
-        ),
-        ("seed", str(row.seed)),
-        ("finished", f"{(row.finished_at or row.created_at).astimezone(dt.UTC):%Y-%m-%d %H:%M} UTC"),
-        ("runs", ", ".join(r.run_id for r in experiment.runs)),
-    ]
+    return environment.get_template(template).render(values)

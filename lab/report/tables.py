@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lab.evaluation.compare import PRIMARY, amount, unit_of
+from lab.evaluation.compare import LOWER, PRIMARY, amount, paired_scores, unit_of
 from lab.evaluation.effects import Effect
 from lab.evaluation.experiment import Experiment
-from lab.evaluation.measures import DEFAULT, means
+from lab.evaluation.latency import Cost
+from lab.evaluation.measures import DEFAULT, means, parse
 from lab.evaluation.recorded import Run
+from lab.evaluation.statistics.families import holm
 from lab.text import BANDS
 
 SHOWN = ("hit@1", "hit@5", "hit@10", "R@5", "RR@10", "nDCG@10", "distinct@10", "sources@10", "short@10", "primary_first@10")
@@ -23,15 +27,44 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-def members(experiment: Experiment) -> Table:
-    """One row a run: the factors' values and the mean of each measure over all scored questions."""
+def members(experiment: Experiment, costs: Mapping[str, Cost] | None = None, wins: Mapping[str, str] | None = None) -> Table:
+    """One row a run: the factors' values and the mean of each measure over all scored questions; where it was timed, the median and 95th percentile of a search. `wins`: run → the letters
+    of the runs that it beats (`significant_wins`); then each run has its letter."""
     known = {m: None for run in experiment.runs for m in run.scores}
     measures = [m for m in SHOWN if m in known] + [m for m in known if m not in SHOWN and m not in DEFAULT]
-    rows = [
-        (*(run.passed[name] for name in experiment.factors), *(_value(m, run.scores[m]) if m in run.scores else "–" for m in measures), run.run_id)
-        for run in experiment.runs
-    ]
-    return Table(f"Runs ({experiment.runs[0].questions} questions)", (*experiment.factors, *measures, "run"), tuple(rows))
+    rows = []
+    for at, run in enumerate(experiment.runs):
+        told = [_value(m, run.scores[m]) + (raised(wins[run.run_id]) if wins and m == PRIMARY else "") if m in run.scores else "–" for m in measures]
+        timed = costs.get(run.run_id) if costs else None
+        cost = ([f"{timed.p50:.1f}", f"{timed.p95:.1f}"] if timed else ["–", "–"]) if costs else []
+        rows.append((*([LETTERS[at]] if wins else []), *(run.passed[name] for name in experiment.factors), *told, *cost, run.run_id))
+    heads = (*([""] if wins else []), *experiment.factors, *measures, *(["p50 ms", "p95 ms"] if costs else []), "run")
+    return Table(f"Runs ({experiment.runs[0].questions} questions)", heads, tuple(rows))
+
+
+LETTERS = "abcdefghijkl"
+_RAISED = dict(zip(LETTERS, "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡ", strict=True))
+
+
+def raised(letters: str) -> str:
+    """Letters as superscripts."""
+    return "".join(_RAISED[letter] for letter in letters)
+
+
+def significant_wins(experiment: Experiment, measure: str = PRIMARY) -> dict[str, str]:
+    """Run → letters of the runs that it beats at a measure, all pairs corrected together (Holm); empty for more runs than there are letters, or a single one. Exploratory: the family of
+    an experiment is its main effects."""
+    done = experiment.runs
+    if not 1 < len(done) <= len(LETTERS):
+        return {}
+    pairs = list(itertools.combinations(range(len(done)), 2))
+    found = [paired_scores(done[i], done[j], [measure])[measure] for i, j in pairs]
+    wins = {run.run_id: "" for run in done}
+    for (i, j), paired, p in zip(pairs, found, holm([f.p for f in found]), strict=True):
+        if p < paired.alpha and paired.delta:
+            better, worse = (j, i) if (paired.delta > 0) != (parse(measure).name in LOWER) else (i, j)
+            wins[done[better].run_id] += LETTERS[worse]
+    return {run: "".join(sorted(letters)) for run, letters in wins.items()}
 
 
 GROUPED = ("hit@1", "hit@5", "hit@10", "R@5", "RR@10", "nDCG@10")
@@ -113,6 +146,31 @@ def markdown(table: Table) -> str:
     return "\n".join(lines)
 
 
+def latex(tables: Sequence[Table]) -> str:
+    """The tables for a paper (package booktabs)."""
+    import pandas as pd
+
+    parts = ["% \\usepackage{booktabs}"]
+    for table in tables:
+        columns = "".join("r" if numeric else "l" for numeric in numeric_columns(table))
+        rows = [[_for_latex(cell) for cell in row] for row in table.rows]
+        frame = pd.DataFrame(rows, columns=[_for_latex(head) for head in table.heads])
+        parts.append(str(frame.to_latex(index=False, escape=False, column_format=columns, caption=_for_latex(table.title), position="t")))
+    return "\n".join(parts)
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "−": "$-$", "→": r"$\rightarrow$", "×": r"$\times$", "–": "--",
+}  # fmt: skip
+
+
+def _for_latex(text: str) -> str:
+    marks = {mark: letter for letter, mark in _RAISED.items()}
+    found = "".join(rf"\textsuperscript{{{marks[c]}}}" if c in marks else _LATEX.get(c, c) for c in text)
+    return found.replace(r"}\textsuperscript{", "")
+
+
 def numeric_columns(table: Table) -> list[bool]:
     """Which columns hold numbers only: they are set flush right."""
     return [all(_is_number(row[i]) for row in table.rows) and bool(table.rows) for i in range(len(table.heads))]
@@ -120,7 +178,7 @@ def numeric_columns(table: Table) -> list[bool]:
 
 def _is_number(cell: str) -> bool:
     try:
-        float(cell.replace("−", "-").replace(",", ""))
+        float(cell.replace("−", "-").replace(",", "").rstrip("".join(_RAISED.values())))
     except ValueError:
         return False
     return True

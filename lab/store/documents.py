@@ -302,6 +302,18 @@ def passages_with_phrase(store: Store, collection: Collection, phrase: str) -> i
     return int(rows[0][0])
 
 
+def chunks_named(store: Store, collection: Collection, chunk_ids: Sequence[str]) -> dict[str, str]:
+    """Chunk id → its text; ids that are none are left out."""
+    parts = [name.rpartition("::") for name in chunk_ids]
+    rows = store.rows(
+        sql.SQL(
+            "select c.source || '::' || c.n, c.text from {}.chunks c join unnest(%(s)s::text[], %(n)s::int[]) as w (source, n) on c.source = w.source and c.n = w.n"
+        ).format(sql.Identifier(collection.schema)),
+        {"s": [source for source, _, n in parts if n.isdigit()], "n": [int(n) for _, _, n in parts if n.isdigit()]},
+    )
+    return {str(name): str(text) for name, text in rows}
+
+
 def chunk_texts(store: Store, collection: Collection) -> list[str]:
     """The text of every chunk, in (source, n) order."""
     return [str(row[0]) for row in store.rows(sql.SQL("select text from {}.chunks order by source, n").format(sql.Identifier(collection.schema)))]

@@ -339,6 +339,31 @@ def enter_run(
                 copy.write_row((row.run_id, question_id, [], [], Jsonb({}), stage, rank))
 
 
+def first_relevant(store: Store, run_ids: Sequence[str]) -> dict[str, dict[str, int | None]]:
+    """Run → question → rank of the first result that answers; None where none of the results does."""
+    rows = store.rows(
+        "select l.run_id, l.question_id, (select min(r.rank) from lab.results r where r.run_id = l.run_id and r.question_id = l.question_id and r.grade > 0) "
+        "from (select distinct run_id, question_id from lab.scores where run_id = any(%(ids)s)) l order by 1, 2",
+        {"ids": list(run_ids)},
+    )
+    found: dict[str, dict[str, int | None]] = {run_id: {} for run_id in run_ids}
+    for run, question, rank in rows:
+        found[str(run)][str(question)] = None if rank is None else int(rank)
+    return found
+
+
+def answering_ranks(store: Store, run_id: str, questions: Sequence[str]) -> dict[str, dict[str, dict[str, int | None]]]:
+    """Question → chunk that answers it → arm or stage → its rank there (None: not in that list); from the ledger, so only of chunks that some arm brought."""
+    rows = store.rows(
+        "select question_id, chunk_id, stage, rank from lab.ledger_rows where run_id = %(r)s and question_id = any(%(q)s) and grade > 0 order by question_id, chunk_id, position",
+        {"r": run_id, "q": list(questions)},
+    )
+    found: dict[str, dict[str, dict[str, int | None]]] = {}
+    for question, chunk, stage, rank in rows:
+        found.setdefault(str(question), {}).setdefault(str(chunk), {})[str(stage)] = None if rank is None else int(rank)
+    return found
+
+
 def chunk_names(store: Store, collection: Any, keys: Sequence[int]) -> dict[int, str]:
     """Key → chunk id of some chunks of a collection."""
     rows = store.rows(

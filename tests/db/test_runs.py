@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from lab.evaluation.run import new_id, run
 from lab.gold.documents import write_documents
 from lab.gold.files import load_gold, save_gold
 from lab.records import Judgment, Question
-from lab.report.page import write_report
 from lab.resources import folder
 from lab.retrieval.search import search
 from lab.settings import Settings
@@ -210,24 +208,6 @@ def test_bad_factors_are_refused(small: tuple[Store, Path], lab: Lab) -> None:
         assert answer.code == 2 and said in answer.err, answer.err
     with pytest.raises(UsageError, match="at least one"):
         ablate("c", str(gold), {}, store=store)
-
-
-def test_the_report_holds_the_numbers_of_the_database(handbook: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    gold = load_gold(folder("gold") / "handbook")
-    done = ablate("handbook", gold, {"defines": ["off", "question"]}, store=handbook, dense="none", command="lab ablate … password=s3cr3t-canary")
-    target = write_report(done.experiment_id, store=handbook)
-    assert sorted(p.name for p in target.iterdir()) == ["data.json", "effects.png", "hit-at-k.png", "report.html", "report.md"]
-    data = json.loads((target / "data.json").read_text())
-    for entry in data["runs"]:
-        stored = dict(handbook.rows("select measure, mean from lab.run_scores where run_id = %(r)s", {"r": entry["run_id"]}))
-        assert entry["scores"] == pytest.approx(stored)
-    html, text = (target / "report.html").read_text(), (target / "report.md").read_text()
-    for name, value in done.runs[1].scores.items():
-        if name in {"hit@5", "nDCG@10"}:
-            assert f"{value:.3f}" in html and f"{value:.3f}" in text
-    assert "http://" not in html and "https://" not in html and "canary" not in html + text
-    assert (target / "effects.png").stat().st_size > 10_000
 
 
 def test_the_python_api(handbook: Store) -> None:

@@ -213,6 +213,17 @@ create table lab.noise (
 create index noise_of on lab.noise (collection, gold_digest, measure, settings_digest);
 create trigger kept before update or delete on lab.noise for each row execute function lab.immutable();
 
+-- What the settings of a run cost, from timed passes apart from the runs (members of a grid share work, which tells nothing of a search).
+create table lab.latency (
+    latency_id bigint generated always as identity primary key,
+    run_id     text not null references lab.runs,
+    questions  int not null,
+    p50_ms     double precision not null,
+    p95_ms     double precision not null,
+    at         timestamptz not null default now()
+);
+create index latency_of on lab.latency (run_id, latency_id);
+
 -- Scores of rerankers by (model, question, text).
 create table lab.rerank_scores (
     model_digest  text not null,
