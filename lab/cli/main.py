@@ -53,6 +53,7 @@ _COMMANDS = {
     "bisect": ("lab.cli.repeat:bisect", "Name the input that moved a measure from one run to another."),
     "validate": ("lab.cli.repeat:validate", "Reproduce published references on public sets."),
     "report": ("lab.cli.evaluate:report", "Write the report of an experiment."),
+    "ui": ("lab.cli.ui:ui", "Look at recorded runs in a browser."),
     "config": ("lab.cli.server:config", "The effective settings of the surroundings, and where each comes from."),
     "purge": ("lab.cli.server:purge", "Remove LAB_HOME with everything in it."),
     "bench": ("lab.cli.bench:bench", "Measure speed on this machine."),

@@ -25,6 +25,7 @@ def serve(
     max_tokens: Annotated[int, Parameter(help="tokens of one answer at most, by the embedder's tokenizer")] = 4000,
 ) -> int:
     """Serve search to agents."""
+    from lab.serving import doors
     from lab.serving import mcp as server
     from lab.serving.tool import Scope
     from lab.settings import named
@@ -36,8 +37,8 @@ def serve(
         raise UsageError("name what to serve: `lab serve --mcp`.")
     if max_tokens < 50:
         raise UsageError(f"--max-tokens {max_tokens} leaves no room for a passage: at least 50.")
-    host, port = server.address(bind) if bind is not None else ("127.0.0.1", 0)
-    token = server.token_of(token_file, host) if bind is not None else None
+    host, port = doors.address(bind) if bind is not None else ("127.0.0.1", 0)
+    token = doors.token_of(token_file, host) if bind is not None else None
     chosen = named(settings)
     trace()
     with connect() as store:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
-from collections.abc import Awaitable, Callable, MutableMapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from lab import __version__
-from lab.errors import LabError, UsageError, redact
+from lab.errors import LabError, redact
 from lab.serving import tool
+from lab.serving.doors import guarded, is_loopback
 from lab.settings import Settings
 from lab.store.connect import Store
-
-_Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 def build(store: Store, scope: tool.Scope = tool.EVERYTHING, settings: Settings | None = None, max_tokens: int = tool.MAX_TOKENS) -> Any:
@@ -56,63 +52,6 @@ def build(store: Store, scope: tool.Scope = tool.EVERYTHING, settings: Settings 
     server.add_tool(get_passage, name="get_passage", description="Read one passage by its id, with its neighbours in the document.")
     server.add_tool(list_collections, name="list_collections", description="The collections that can be searched, and how much they hold.")
     return server
-
-
-def address(word: str) -> tuple[str, int]:
-    """(host, port) of `HOST:PORT`, `[::1]:PORT`, `HOST` or `PORT`; the port is 8765 where none is given."""
-    host, _, port = (
-        word.rpartition(":") if (":" in word and not word.endswith("]")) else (("127.0.0.1", "", word) if word.isdigit() else (word, "", "8765"))
-    )
-    host = host.strip("[]") or "127.0.0.1"
-    if not port.isdigit() or not 0 < int(port) < 65536:
-        raise UsageError(f"--bind cannot be {word!r}: it takes HOST:PORT, as in 127.0.0.1:8765.")
-    return host, int(port)
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def token_of(path: Path | None, host: str) -> str | None:
-    """The bearer token in a file of mode 0600; required where others can reach the server."""
-    if path is None:
-        if not is_loopback(host):
-            raise UsageError(f"--bind {host} can be reached by others: name a file with a token behind --token-file (mode 0600).")
-        return None
-    try:
-        mode, token = path.stat().st_mode, path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read ({error}): name a file with a token behind --token-file.") from None
-    if mode & 0o077:
-        raise UsageError(f"{path} can be read by others: run `chmod 600 {path}`.")
-    if len(token) < 16:
-        raise UsageError(
-            f"the token in {path} is too short: at least 16 characters, as `python -c 'import secrets; print(secrets.token_urlsafe())'` prints."
-        )
-    return token
-
-
-def guarded(app: Any, token: str | None) -> Any:
-    """An ASGI app that answers 401 to whoever does not bring the token."""
-    if token is None:
-        return app
-    expected = f"Bearer {token}".encode()
-
-    async def checked(scope: MutableMapping[str, Any], receive: Any, send: _Send) -> None:
-        if scope["type"] == "http":
-            given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-            if not hmac.compare_digest(given, expected):
-                await send(
-                    {"type": "http.response.start", "status": 401, "headers": [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]}
-                )
-                await send({"type": "http.response.body", "body": b"a bearer token is required\n"})
-                return
-        await app(scope, receive, send)
-
-    return checked
 
 
 def http_app(server: Any, host: str, token: str | None) -> Any:

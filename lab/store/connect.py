@@ -70,6 +70,11 @@ class Store:
             return f"postgresql://{login}@/{name}?{urlencode({'host': host, 'port': port, **more}, safe='/')}"
         return f"postgresql://{login}@{f'[{host}]' if ':' in host else host}:{port}/{name}" + (f"?{urlencode(more, safe='/')}" if more else "")
 
+    def reading(self) -> Store:
+        """The same database through connections in which nothing can be written."""
+        given = str(psycopg.conninfo.conninfo_to_dict(self.dsn).get("options") or "")
+        return Store(psycopg.conninfo.make_conninfo(self.dsn, options=f"{given} -c default_transaction_read_only=on".strip()))
+
     @property
     def bm25(self) -> bool:
         """Whether the server has pg_textsearch."""

@@ -293,14 +293,20 @@ class StoredResult:
         return iter(getattr(self, name) for name in self.__slots__)
 
 
+_RESULTS = (
+    "select r.question_id, r.rank, p.chunk_id, p.source, p.start, p.\"end\", encode(p.class_id, 'hex'), r.score, r.similarity, r.grade, r.by_twin, r.linked_by "
+    "from lab.results r join lab.passages p using (passage_id) where r.run_id = %(r)s"
+)
+
+
+def results_of(store: Store, run_id: str, question: str) -> list[StoredResult]:
+    """The results of one question, by rank."""
+    return [StoredResult(*row) for row in store.rows(_RESULTS + " and r.question_id = %(q)s order by 1, 2", {"r": run_id, "q": question})]
+
+
 def results(store: Store, run_id: str) -> list[StoredResult]:
     """Every result of a run, by question and rank."""
-    rows = store.rows(
-        "select r.question_id, r.rank, p.chunk_id, p.source, p.start, p.\"end\", encode(p.class_id, 'hex'), r.score, r.similarity, r.grade, r.by_twin, r.linked_by "
-        "from lab.results r join lab.passages p using (passage_id) where r.run_id = %(r)s order by 1, 2",
-        {"r": run_id},
-    )
-    return [StoredResult(*row) for row in rows]
+    return [StoredResult(*row) for row in store.rows(_RESULTS + " order by 1, 2", {"r": run_id})]
 
 
 def listed(store: Store, run_id: str) -> dict[str, tuple[str, ...]]:

@@ -18,8 +18,8 @@ import pytest
 
 from lab.corpus.ingest import ingest
 from lab.errors import UsageError
+from lab.serving import doors, tool
 from lab.serving import mcp as server
-from lab.serving import tool
 from lab.store import traces
 from lab.store.connect import Store
 from tests.conftest import Databases, Lab, write
@@ -271,5 +271,5 @@ def test_a_token_that_others_can_read_is_refused(served: Store, lab: Lab, tmp_pa
     ],
 )
 def test_addresses(word: str, host: str, port: int) -> None:
-    assert server.address(word) == (host, port)
-    assert server.is_loopback(host)
+    assert doors.address(word) == (host, port)
+    assert doors.is_loopback(host)
