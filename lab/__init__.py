@@ -4,6 +4,9 @@ The verbs are imported on first use, so that `import lab` costs nothing:
 
     lab.connect()  lab.ingest(…)  lab.search(…)  lab.load_gold(…)  lab.run(…)  lab.ablate(…)
     lab.compare(…)  lab.decide(…)  lab.tune(…)  lab.noise(…)  lab.gate(…)  lab.smoke(…)  lab.write_report(…)
+    lab.handbook()  lab.diff(…)  lab.lost_questions(…)  lab.power(…)  lab.replay(…)  lab.load_runs(…)  lab.load_experiment(…)  lab.frame(…)
+
+Results are small objects: `to_frame()` gives a tidy pandas frame, `plot_…()` matplotlib axes, and a notebook shows them as tables.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ _HOMES = {
     "gate": "lab.evaluation.gate",
     "smoke": "lab.evaluation.smoke",
     "write_report": "lab.report.page",
+    **dict.fromkeys(("diff", "frame", "handbook", "load_experiment", "load_runs", "lost_questions", "power", "replay"), "lab.api"),
     "Settings": "lab.settings",
 }
 __all__ = [
@@ -36,10 +40,18 @@ __all__ = [
     "compare",
     "connect",
     "decide",
+    "diff",
+    "frame",
     "gate",
+    "handbook",
     "ingest",
+    "load_experiment",
     "load_gold",
+    "load_runs",
+    "lost_questions",
     "noise",
+    "power",
+    "replay",
     "run",
     "search",
     "smoke",
@@ -48,6 +60,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from lab.api import diff, frame, handbook, load_experiment, load_runs, lost_questions, power, replay
     from lab.corpus.ingest import ingest
     from lab.evaluation.compare import compare
     from lab.evaluation.decision import decide

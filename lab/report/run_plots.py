@@ -169,7 +169,17 @@ def frontier(runs: Sequence[Run], milliseconds: Mapping[str, float], measure: st
         )
     handles = [one.plot([], [], color=BLUE, marker="o", linestyle="")[0] for _ in best]
     labels = [(f"{LETTERS[at]}: " if lettered else "") + named(known[at]) for at in best]
-    one.legend(handles, labels, fontsize=7, frameon=False, loc="lower right", title="none is better in both", title_fontsize=8)
+    one.legend(
+        handles,
+        labels,
+        fontsize=7,
+        frameon=False,
+        loc="upper left",
+        bbox_to_anchor=(0, -0.16),
+        title="none is better in both:",
+        title_fontsize=8,
+        alignment="left",
+    )
     title = f"{measure} against the time of a search"
     one.set_title(title, loc="left", fontsize=11)
     one.set_xlabel("median of a search, timed apart, embedding of the question left out (ms)", fontsize=8)

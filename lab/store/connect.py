@@ -128,6 +128,12 @@ class Store:
         with self.single() as connection:
             return connection.execute(query, parameters).fetchall()
 
+    def table(self, query: Any, parameters: Mapping[str, Any] | None = None) -> tuple[list[str], list[TupleRow]]:
+        """The names of the columns, and all rows."""
+        with self.single() as connection:
+            found = connection.execute(query, parameters)
+            return [column.name for column in found.description or ()], found.fetchall()
+
 
 def connect(url: str | None = None) -> Store:
     """Connects to `url`, else to the server that LAB_DATABASE_URL or lab.toml names, else to the embedded one, which it starts."""
