@@ -11,6 +11,7 @@ Any regression: regression. Else any rule that cannot be judged: cannot_judge. E
 
 from __future__ import annotations
 
+import contextlib
 import html
 import math
 import tomllib
@@ -170,7 +171,7 @@ def _number(value: object, path: Path, key: str) -> float:
 
 
 def gate(baseline: str, run: str = "latest", policy: Policy = Policy(), *, store: Store | None = None) -> Verdict:
-    """Judges a run (its id, or `latest`: the last finished run with the baseline's collection and gold set) against a baseline: its name, or the JSON file of an exported run.
+    """Judges a run (its id, or `latest`: the last finished run with the baseline's collection and gold set) against a baseline: its name, the JSON file of an exported run, or a run's id.
     The verdict is recorded.
 
     UsageError for an unknown baseline, run or measure, and for a margin that is none.
@@ -215,10 +216,15 @@ def gate(baseline: str, run: str = "latest", policy: Policy = Policy(), *, store
 
 
 def _baseline(store: Store, name: str) -> str:
-    """The run of a baseline's name, or of the file of an exported run, which is imported where it is not here yet: so CI gates with an empty database."""
+    """The run of a baseline's name, or of the file of an exported run, which is imported where it is not here yet: so CI gates with an empty database; or a run by its id."""
     if name.endswith(".json"):
         return import_run(store, Path(name))[0]
-    return baselines.current(store, name)
+    try:
+        return baselines.current(store, name)
+    except UsageError:
+        with contextlib.suppress(UsageError):
+            return runs.get_run(store, name).run_id
+        raise
 
 
 def _unfit(reasons: Sequence[str]) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lab.evaluation.coverage import Target
-from lab.records import Hit, Ledger, SearchResult
+from lab.records import Ledger, SearchResult
 from lab.retrieval.search import ARMS
 from lab.retrieval.stages import STAGES
 
@@ -77,11 +77,15 @@ def spread(ledger: Ledger, columns: Sequence[str]) -> np.ndarray:
 
 def grades(found: SearchResult, wanted: Sequence[Target]) -> list[int]:
     """Of each passage in the ledger, the highest grade of a judgment that it, or an exact twin of it, covers; 0 = none."""
-    return [_grade(hit, wanted) for hit in found.ledger.hits]
-
-
-def _grade(hit: Hit, wanted: Sequence[Target]) -> int:
-    return max((t.judgment.grade for t in wanted if hit.key in t.keys or hit.class_id in t.classes), default=0)
+    by_key: dict[int, int] = {}
+    by_class: dict[bytes, int] = {}
+    for target in wanted:
+        grade = target.judgment.grade
+        for key in target.keys:
+            by_key[key] = max(grade, by_key.get(key, 0))
+        for name in target.classes:
+            by_class[name] = max(grade, by_class.get(name, 0))
+    return [max(by_key.get(hit.key, 0), by_class.get(hit.class_id, 0)) for hit in found.ledger.hits]
 
 
 def examine(rankings: Mapping[str, SearchResult], wanted: Mapping[str, Sequence[Target]], graded: Mapping[str, Sequence[int]], k: int) -> Health:

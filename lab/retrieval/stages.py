@@ -157,20 +157,19 @@ def mmr(context: Context, candidates: list[Candidate]) -> list[Candidate]:
     relevance = _scaled([c.relevance for c in pool], s.rrf_k)
     stored = context.lookups.vectors([c.key for c in pool])
     matrix = np.zeros((len(pool), context.corpus.collection.dim or 1), dtype=np.float64)
-    for row, candidate in enumerate(pool):
-        vector = stored.get(candidate.key)
-        if vector is not None:
-            matrix[row] = vector / np.linalg.norm(vector.astype(np.float64))
-    cosine = matrix @ matrix.T  # (pool, pool)
-    left = list(range(len(pool)))
-    nearest = np.zeros(len(pool))  # max similarity to the chosen; nothing chosen yet → 0
+    there = [row for row, candidate in enumerate(pool) if candidate.key in stored]
+    if there:
+        matrix[there] = np.stack([stored[pool[row].key] for row in there])
+        matrix[there] /= np.linalg.norm(matrix[there], axis=1, keepdims=True)
+    redundancy = (1 - s.mmr_lambda) * (matrix @ matrix.T)  # (pool, pool)
+    gain = s.mmr_lambda * relevance  # −∞ once chosen
+    nearest = np.zeros(len(pool))  # of the most similar one among the chosen; nothing chosen yet → 0
     chosen: list[int] = []
-    while left:
-        values = s.mmr_lambda * relevance[left] - (1 - s.mmr_lambda) * nearest[left]
-        pick = left[int(np.argmax(values))]  # argmax takes the first of equals: the incoming rank
-        left.remove(pick)
+    for _ in pool:
+        pick = int((gain - nearest).argmax())  # the first of equals: the incoming rank
+        gain[pick] = -np.inf
         chosen.append(pick)
-        nearest = cosine[pick].copy() if len(chosen) == 1 else np.maximum(nearest, cosine[pick])
+        nearest = redundancy[pick] if len(chosen) == 1 else np.maximum(nearest, redundancy[pick])
     return [pool[i] for i in chosen] + list(tail)
 
 
