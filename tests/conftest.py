@@ -103,21 +103,26 @@ def store(databases: Databases) -> Iterator[Store]:
 @pytest.fixture(scope="session")
 def handbook(databases: Databases) -> Iterator[Store]:
     """A database that holds the collection `handbook`; for reading. Its vectors come from LAB_HOME, where the demo finds them too."""
-    documents = folder("gold") / "handbook" / "documents"
     with databases.fresh() as dsn, Store(dsn) as opened:
-        with connect() as main:
-            ingest(documents, "handbook", store=main, root=ROOT)
-            with (
-                main.connection() as source,
-                opened.connection() as target,
-                source.cursor().copy("copy lab.embeddings to stdout") as read,
-                target.cursor().copy("copy lab.embeddings from stdin") as write_to,
-            ):
-                for data in read:
-                    write_to.write(data)
-        report = ingest(documents, "handbook", store=opened, root=ROOT)
-        assert report.embedded == 0
+        with_handbook(opened)
         yield opened
+
+
+def with_handbook(opened: Store) -> None:
+    """Ingests the handbook into an empty database, with the vectors of LAB_HOME."""
+    documents = folder("gold") / "handbook" / "documents"
+    with connect() as main:
+        ingest(documents, "handbook", store=main, root=ROOT)
+        with (
+            main.connection() as source,
+            opened.connection() as target,
+            source.cursor().copy("copy lab.embeddings to stdout") as read,
+            target.cursor().copy("copy lab.embeddings from stdin") as write_to,
+        ):
+            for data in read:
+                write_to.write(data)
+    report = ingest(documents, "handbook", store=opened, root=ROOT)
+    assert report.embedded == 0
 
 
 class WithoutExtension(Store):

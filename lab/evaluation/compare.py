@@ -38,7 +38,7 @@ class Margin:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Comparison(Shown):
     """`b` against `a`. `flags_that_differ`, `inputs_that_differ`: name → (in a, in b). `verdict` is that of the primary measure: better, worse, nothing_changed, cannot_tell, or
     not_comparable (`reasons` say why, and `measures` is empty)."""

@@ -49,7 +49,7 @@ class Kind:
         return {**self.effect.to_json(), "p_adjusted": self.p_adjusted, "verdict": self.verdict, "needed_questions": self.needed}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Decision(Shown):
     """The verdict on one flag, with all that it is made of. `links`: passages that the flag's links brought into the results, and how many of them answer."""
 

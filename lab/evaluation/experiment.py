@@ -25,7 +25,7 @@ from lab.store import runs as store_runs
 from lab.store.connect import Store, connect
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Experiment:
     """A finished grid."""
 
@@ -103,6 +103,9 @@ class Experiment:
         return pd.DataFrame([{"effect": e.name, "order": len(e.factors), **e.to_json()} for e in self.effects]).drop(
             columns=["factors", "changes"], errors="ignore"
         )
+
+    def __repr__(self) -> str:
+        return f"Experiment {self.experiment_id}: {len(self.runs)} runs of {', '.join(self.factors)} on {self.collection}"
 
     def _repr_html_(self) -> str:
         return str(self.table().round(3).to_html(index=False))

@@ -30,7 +30,7 @@ class Flip:
     stage: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Diff(Shown):
     """`b` against `a`. `lost`, `won`: stage → questions."""
 

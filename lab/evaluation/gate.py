@@ -89,7 +89,7 @@ class Ruled:
         }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Verdict:
     """`reasons` are codes of what could not be judged, or got worse; `flipped` the questions whose first rule's measure changed, with the stage that lost each; `differs` inputs
     that are not the same, which is what a gate is for."""
@@ -106,6 +106,8 @@ class Verdict:
 
     def __str__(self) -> str:
         return "\n".join(in_text(self))
+
+    __repr__ = __str__
 
     def to_frame(self) -> Any:
         """One row a rule (pandas)."""

@@ -33,7 +33,7 @@ class LostQuestion:
     exact: Mapping[str, int | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Lost(Shown):
     """The lost questions of one run, by stage in the order of execution."""
 

@@ -47,7 +47,7 @@ class Repeat:
         return {"way": self.way, "run_id": self.run_id, "lists_that_differ": self.lists, "flips": list(self.flips), "delta": self.delta}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Noise(Shown):
     """`floor`: the largest difference of means among the repetitions. Differences below it say nothing."""
 

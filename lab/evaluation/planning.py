@@ -26,7 +26,7 @@ CHANGED = 0.1  # share of the questions that a change of settings usually flips
 _LOOK = 20  # newest runs that are looked at
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Power(Shown):
     """`smallest`: measure → smallest true difference (in its own unit) that is found with a chance of 0.8; None where none would be. `needed`, `cannot_judge` and `least_margin`
     belong to a gate with `margin`; `basis` says where the likeness within clusters comes from."""

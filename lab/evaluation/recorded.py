@@ -13,7 +13,7 @@ from lab.store import runs
 from lab.store.connect import Store
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Run:
     """A finished run: means and per-question scores. `status` is ok, degraded or incomplete."""
 
@@ -82,6 +82,10 @@ class Run:
     def plot_hit_at_k(self) -> Any:
         """Share of questions answered within the first k; matplotlib axes."""
         return draw("run_plots", "hit_at_k", [self])
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{m} {v:.3f}" for m, v in list(self.scores.items())[:5])
+        return f"Run {self.run_id}: {self.status}, {self.questions} questions of {self.gold} on {self.collection}; {told}"
 
     def _repr_html_(self) -> str:
         import pandas as pd

@@ -15,6 +15,10 @@ class Shown:
     def to_frame(self) -> Any:
         raise NotImplementedError
 
+    def __repr__(self) -> str:
+        said = getattr(self, "words", "")
+        return f"{type(self).__name__}: {said}" if said else f"{type(self).__name__}\n{self.to_frame().round(4).to_string(index=False)}"
+
     def _repr_html_(self) -> str:
         said = getattr(self, "words", "")
         return (f"<p>{html.escape(said)}</p>" if said else "") + str(self.to_frame().round(4).to_html(index=False))

@@ -33,7 +33,7 @@ from lab.text import text_hash
 SHORT = 0.01
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Smoke(Shown):
     """`found`: code → what it means here. `kinds`: questions of each kind that were asked."""
 

@@ -44,7 +44,7 @@ class Floor:
     unanswerable: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Tuned(Shown):
     """`chosen`: flag → word. `apparent` is what it scores on the questions that chose it, `held_out` what the choice scores on others."""
 
