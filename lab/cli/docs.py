@@ -24,5 +24,15 @@ def named_table() -> str:
     return "\n".join(lines)
 
 
+def command_table() -> str:
+    """A Markdown table of all commands with the first line of their help."""
+    from lab.cli.main import _COMMANDS, _GROUPS
+
+    lines = ["| command | what it does |", "| --- | --- |"]
+    lines += [f"| `lab {name}` | {text} |" for name, (_, text) in _COMMANDS.items()]
+    lines += [f"| `lab {group} {name}` | {text} |" for group, (_, members) in _GROUPS.items() for name, (_, text) in members.items()]
+    return "\n".join(lines)
+
+
 def tables() -> str:
     return f"{flag_table(Settings)}\n\nShipped settings (`--settings NAME`, flags override):\n\n{named_table()}\n\nIngest flags:\n\n{flag_table(IngestSettings)}"

@@ -17,7 +17,7 @@ def test_the_five_lines_run(handbook: Store, tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LAB_DATABASE_URL", handbook.dsn)
     write(tmp_path / "docs", {"a.md": "# Valves\n\nThe relief valve is tested every spring.\n"})
-    (block,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (block,) = re.findall(r"runs it as it stands -->\n```python\n(.*?)```", README, re.DOTALL)
     assert len([line for line in block.splitlines() if line.strip() and not line.startswith("import")]) == 5
     exec(compile(block, "README.md", "exec"), {})
     said = capsys.readouterr().out

@@ -93,3 +93,29 @@ def test_a_flag_with_one_dash_is_told_how_it_is_written(lab: Lab) -> None:
 def test_a_folder_that_is_no_gold_set_is_named_as_such(lab: Lab, tmp_path: Path) -> None:
     answer = lab("gold", "show", str(tmp_path))
     assert (answer.code, "holds no questions.jsonl" in answer.err) == (2, True)
+
+
+def test_progress_in_a_notebook_is_one_line_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under a kernel the line is shown once, then updated, and emptied at the end; nothing goes to stderr."""
+    import IPython.display
+
+    from lab import progress
+
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, data: dict[str, str], raw: bool) -> None:
+            shown.append(data["text/plain"])
+
+    def display(data: dict[str, str], raw: bool, display_id: bool) -> Handle:
+        shown.append(data["text/plain"])
+        return Handle()
+
+    monkeypatch.setattr(progress, "_in_notebook", lambda: True)
+    monkeypatch.setattr(IPython.display, "display", display)
+    monkeypatch.setattr(progress.Progress, "quiet", False)
+    with progress.Progress("search", 10, "searches") as bar:
+        for _ in range(3):
+            bar._last -= 1
+            bar.advance(2)
+    assert len(shown) == 4 and "20%" in shown[0] and "2/10" in shown[0] and "60%" in shown[2] and "left" in shown[2] and shown[3] == ""
