@@ -52,7 +52,7 @@ _COMMANDS = {
     "replay": ("lab.cli.repeat:replay", "Run recorded settings again, and say what is no longer the same."),
     "bisect": ("lab.cli.repeat:bisect", "Name the input that moved a measure from one run to another."),
     "validate": ("lab.cli.repeat:validate", "Reproduce published references on public sets."),
-    "report": ("lab.cli.evaluate:report", "Write the report of an experiment."),
+    "report": ("lab.cli.evaluate:report", "Write the report of an experiment, or of runs side by side."),
     "ui": ("lab.cli.ui:ui", "Look at recorded runs in a browser."),
     "config": ("lab.cli.server:config", "The effective settings of the surroundings, and where each comes from."),
     "purge": ("lab.cli.server:purge", "Remove LAB_HOME with everything in it."),

@@ -37,7 +37,7 @@ def test_every_command_explains_itself(lab: Lab) -> None:
         (["ingest", "x", "-c", "n", "--chunkr", "fixed"], "did you mean 'chunker'"), (["search", "c"], "question"), (["search", "c", "q", "--k", "0"], "from 1 to 1000"),
         (["search", "c", "q", "--k", "0x"], "number"), (["search", "c", "q", "--settings", "nope"], "unknown settings"),
         (["ablate", "c", "--gold", "g", "--factor", "defines"], "defines=off,question"), (["bench", "nope"], "unknown benchmark"),
-        (["report"], "experiment"), (["--log-file"], "--log-file"),
+        (["report"], "EXPERIMENT"), (["--log-file"], "--log-file"),
     ],
 )  # fmt: skip
 def test_a_wrong_command_exits_with_2_and_one_sentence(words: list[str], said: str, lab: Lab) -> None:
