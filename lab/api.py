@@ -88,7 +88,7 @@ def replay(run: str | Run, *, measure: str = PRIMARY, store: Store | None = None
 
 
 def frame(query: str, parameters: Mapping[str, Any] | None = None, *, store: Store | None = None) -> Any:
-    """The rows of a query as a pandas frame; the views that are there for it are documented in `sql/views.sql`. For reading: whatever it would write is refused.
+    """The rows of a query as a pandas frame; the views that are there for it are documented in `sql/views.sql`. One statement, for reading: the database refuses what it would write.
 
     >>> frame("select measure, mean from lab.run_scores where run_id = %(run)s", {"run": run_id})  # doctest: +SKIP
     """

@@ -1,8 +1,22 @@
-"""Connected parts of a relation (union–find), in a total order that does not depend on the order of joining."""
+"""Connected parts of a relation (union–find), in a total order that does not depend on the order of joining; and even draws from a list."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
+
+def evenly(items: Sequence[_T], most: int) -> list[_T]:
+    """At most so many of the items, at even distances from the first to the last.
+
+    >>> evenly(range(10), 4), evenly("ab", 4)
+    ([0, 3, 6, 9], ['a', 'b'])
+    """
+    if len(items) <= most:
+        return list(items)
+    return [items[round(at * (len(items) - 1) / max(most - 1, 1))] for at in range(most)]
 
 
 class Groups:

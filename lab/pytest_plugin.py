@@ -48,7 +48,7 @@ def lab_gate(request: pytest.FixtureRequest) -> Callable[..., Verdict]:
         collection: str = "", gold: str | GoldSet = "", *, settings: Settings | str | None = None, split: str | None = None, measure: str = "hit@5", margin: float = 0.05,
         kinds: tuple[str, ...] = (), policy: str | Path | None = None, run: str | None = None, **flags: Any,
     ) -> Verdict:  # fmt: skip
-        from lab.errors import UsageError
+        from lab.errors import LabError, UsageError
         from lab.evaluation.gate import Policy, Rule, gate, read_policy
         from lab.evaluation.run import run as execute
         from lab.store.connect import connect
@@ -56,9 +56,12 @@ def lab_gate(request: pytest.FixtureRequest) -> Callable[..., Verdict]:
         if (run is None) == (not collection or not gold):
             raise UsageError("lab_gate takes a collection and a gold set, or run=ID.")
         rules = read_policy(Path(policy)) if policy is not None else Policy((Rule(measure, margin, tuple(kinds)),))
-        with connect() as store:
-            chosen = run if run is not None else execute(collection, gold, store=store, settings=settings, split=split, **flags).run_id
-            verdict = gate(baseline, chosen, rules, store=store)
+        try:
+            with connect() as store:
+                chosen = run if run is not None else execute(collection, gold, store=store, settings=settings, split=split, **flags).run_id
+                verdict = gate(baseline, chosen, rules, store=store)
+        except LabError as error:
+            pytest.fail(str(error), pytrace=False)
         verdicts.append(verdict)
         return verdict
 

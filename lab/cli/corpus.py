@@ -253,6 +253,7 @@ def _ledger(name: str, entries: Sequence[FileEntry], json: bool) -> int:
 def drop(
     name: str, *, yes: Annotated[bool, Parameter(negative=(), help="really do it")] = False,
     derived: Annotated[bool, Parameter(negative=(), help="only the collections that experiments derived from it by ingest flags")] = False,
+    json: Json = False,
 ) -> int:  # fmt: skip
     """Remove a collection, or what experiments derived from it. The runs made on them stay, as do cached vectors."""
     from lab.corpus.variants import derived_from
@@ -266,8 +267,11 @@ def drop(
                 raise UsageError(f"this removes {', '.join(c.name for c in found)}: say `lab drop {name} --derived --yes`.")
             for one in found:
                 collections.drop(store, one.name)
-                line(f"{one.name} dropped")
-            if not found:
+                if not json:
+                    line(f"{one.name} dropped")
+            if json:
+                print_json({"schema_version": 1, "dropped": [one.name for one in found]})
+            elif not found:
                 line(f"nothing is derived from {name}")
             return 0
         collection = collections.get(store, name)
@@ -275,5 +279,8 @@ def drop(
             count = collections.size(store, collection).chunks
             raise UsageError(f"this removes collection {name!r} with {count} chunks: say `lab drop {name} --yes`.")
         collections.drop(store, name)
-    line(f"{name} dropped")
+    if json:
+        print_json({"schema_version": 1, "dropped": [name]})
+    else:
+        line(f"{name} dropped")
     return 0

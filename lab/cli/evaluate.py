@@ -22,7 +22,9 @@ SplitBy = Annotated[
     str, Parameter(name="--split-by", help="component: questions that share a document stay together; question: where one component is too large")
 ]
 Named = Annotated[str, Parameter(name="--settings", help="named settings or a TOML file; flags override")]
-Measures = Annotated[list[str] | None, Parameter(name="--measure", negative=(), help="measure to compute, as hit@5; may be repeated")]
+Measures = Annotated[
+    list[str] | None, Parameter(name="--measure", negative=(), help="measure to compute in place of the usual ones, as hit@5; may be repeated")
+]
 
 
 def run(
@@ -248,7 +250,17 @@ def report(
 
     folder = write_report(names, to=to, timing=timing)
     if json:
-        print_json({"schema_version": 1, "experiment_id": folder.name if to is None else names[0], "report": str(folder / "report.html")})
+        from json import loads
+
+        told = loads((folder / "data.json").read_text(encoding="utf-8"))
+        print_json(
+            {
+                "schema_version": 1,
+                "experiment_id": told["experiment_id"],
+                "runs": [run["run_id"] for run in told["runs"]],
+                "report": str(folder / "report.html"),
+            }
+        )
     else:
         line(str(folder / "report.html"))
     return 0

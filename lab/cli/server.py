@@ -99,6 +99,8 @@ def prune() -> int:
 
     with connect() as store:
         line(f"{embeddings.prune(store)} cached vectors removed")
+    for path in (home() / "cache" / "searches").glob("*.journal"):  # of searches that nobody went on with
+        path.unlink(missing_ok=True)
     return 0
 
 

@@ -9,9 +9,11 @@ from cyclopts import Parameter
 
 from lab.progress import say
 
+PORT = 8766
+
 
 def ui(
-    *, bind: Annotated[str, Parameter(help="HOST:PORT")] = "127.0.0.1:8766",
+    *, bind: Annotated[str, Parameter(help="HOST:PORT")] = f"127.0.0.1:{PORT}",
     token_file: Annotated[Path | None, Parameter(help="file (mode 0600) with the token that a browser asks for as password; required for any other host than this machine")] = None,
 ) -> int:  # fmt: skip
     """Look at recorded runs in a browser: compare two, follow a question across runs, read passages with their links. Nothing can be changed there."""
@@ -19,7 +21,7 @@ def ui(
     from lab.serving import doors
     from lab.store.connect import connect
 
-    host, port = doors.address(bind)
+    host, port = doors.address(bind, PORT)
     token = doors.token_of(token_file, host)
     with connect() as store:
         shown = f"[{host}]" if ":" in host else host

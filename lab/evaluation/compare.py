@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.errors import UsageError, unknown
+from lab.errors import CannotJudge, UsageError, unknown
 from lab.evaluation.measures import parse
 from lab.evaluation.recorded import Run, of_rows
 from lab.evaluation.shown import Shown, draw
@@ -138,6 +138,14 @@ def _margin(a: Run, b: Run, measure: str, margin: float, alpha: float) -> Margin
     found = paired_scores(a, b, [measure], alpha=alpha, level=1 - 2 * alpha)[measure]
     low, high = (-found.high, -found.low) if parse(measure).name in LOWER else (found.low, found.high)
     return Margin(margin, low, high, 1 - 2 * alpha, non_inferior(low, margin), equivalent(low, high, margin))
+
+
+def shared_measure(scored: Sequence[Run], wanted: str = PRIMARY) -> str:
+    """`wanted` where every run has it, else the first measure that all have. CannotJudge where they have none in common."""
+    common = [m for m in scored[0].scores if all(m in run.scores for run in scored)]
+    if not common:
+        raise CannotJudge("the runs have no measure in common: score them by the same, as with --measure hit@5.")
+    return wanted if wanted in common else common[0]
 
 
 def check_alpha(alpha: float) -> None:

@@ -109,7 +109,7 @@ class Decision(Shown):
         if self.circular is not None:
             c = self.circular
             said.append(
-                f"Left out are {c.questions} questions that were made from its own links: they would favour it ({c.wins} won, {c.losses} lost), whatever it is worth."
+                f"Left out are {c.questions} questions that were made from its own links: they would favour it ({c.wins} won, {c.losses} lost), whatever it is worth (the report of these runs counts them)."
             )
         if self.links[0]:
             said.append(f"Links brought {self.links[0]} passages into the results, {self.links[1]} of which answer.")
@@ -200,13 +200,14 @@ def decide(
     asked = [q.text for q in answerable(fitted)]
     cost = timed(corpus, asked, runnable[0][1], runnable[1][1])
     verdict, keep_for = _decided(overall, kinds, worth)
-    if apart_from_it is None and circular(loaded.name, loaded.questions, [name]):
+    all_made = apart_from_it is None and set(whole[0].by_question) <= _made(loaded, name)
+    if all_made:
         verdict, keep_for = "cannot_tell", []  # there is nothing but evidence that it made itself
-    warnings = [*circular(loaded.name, loaded.questions, [name]), *_warnings(pair)]
+    warnings = [*(circular(loaded.name, loaded.questions, [name]) if all_made else []), *_warnings(pair)]
     needed = _needed(overall, alpha) if verdict == "cannot_tell" else None
     return Decision(
-        name, (low, high), collection, loaded.name, experiment_id, main, verdict, keep_for, overall, kinds, bands, between, _displaced(whole),
-        store_runs.links(store, pair[1].run_id), cost, needed, warnings, None if apart_from_it is None else paired_scores(*apart_from_it, [main]).get(main),
+        name, (low, high), collection, loaded.name, experiment_id, main, verdict, keep_for, overall, kinds, bands, between, _displaced(pair),
+        store_runs.links(store, pair[1].run_id, sorted(pair[1].by_question)), cost, needed, warnings, None if apart_from_it is None else paired_scores(*apart_from_it, [main]).get(main),
     )  # fmt: skip
 
 
@@ -267,14 +268,20 @@ def _decided(overall: Effect, kinds: Mapping[str, Kind], worth: float) -> tuple[
 
 def _independent(done: Sequence[Run], gold: GoldSet, name: str) -> tuple[list[Run], tuple[Run, Run] | None]:
     """The runs on the questions that were not made from the links which the flag turns on, and the first two on those that were; None where all are of one sort."""
-    made = {q.question_id for q in gold.questions if q.metadata.get("derived_from") == name}
+    made = _made(gold, name)
     if not made & set(done[0].by_question) or set(done[0].by_question) <= made:
         return list(done), None
 
     def only(run: Run, inside: bool) -> Run:
-        return replace(run, by_question={q: v for q, v in run.by_question.items() if (q in made) is inside})
+        kept = {q: v for q, v in run.by_question.items() if (q in made) is inside}
+        return replace(run, by_question=kept, rankings={q: run.rankings[q] for q in kept})
 
     return [only(run, False) for run in done], (only(done[0], True), only(done[1], True))
+
+
+def _made(gold: GoldSet, name: str) -> set[str]:
+    """The questions that were made from the links which the flag turns on."""
+    return {q.question_id for q in gold.questions if q.metadata.get("derived_from") == name}
 
 
 def _needed(effect: Effect, alpha: float) -> int | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.evaluation.compare import PRIMARY, SHARES, codes_of, columns, oriented, unit_of, verdict_of
+from lab.evaluation.compare import PRIMARY, SHARES, codes_of, columns, in_words, oriented, unit_of, verdict_of
 from lab.evaluation.measures import parse
 from lab.evaluation.recorded import Run
 from lab.evaluation.statistics.families import holm, levels
@@ -55,6 +55,13 @@ class Effect:
     def name(self) -> str:
         """`defines off → question`, or two of these with × between."""
         return " × ".join(f"{factor} {low} → {high}" for factor, (low, high) in zip(self.factors, self.changes, strict=True))
+
+    @property
+    def words(self) -> str:
+        """What it did in a sentence; of an inert factor that nothing can be said."""
+        if self.inert:
+            return f"{self.measure}: it changed no ranking of any question, so nothing can be said of its worth."
+        return in_words(self.measure, self.paired)
 
     def to_json(self) -> dict[str, Any]:
         """One entry of `effects` in `lab ablate --json`."""

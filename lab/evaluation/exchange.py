@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import CannotJudge, UsageError
+from lab.evaluation.compare import unit_of
+from lab.evaluation.measures import parse
 from lab.evaluation.repeat import gold_of
 from lab.evaluation.run import answerable, targets_of
 from lab.gold.check import fit
@@ -62,6 +64,8 @@ def import_run(store: Store, path: Path) -> tuple[str, bool]:
         raise UsageError(f"{path} cannot be read ({error.strerror}): name a file of `lab runs export`.") from None
     except ValueError:
         raise UsageError(f"{path} is no JSON: name a file of `lab runs export`.") from None
+    if isinstance(data, dict) and data.get("kind") == KIND and data.get("schema_version") != 1:
+        raise UsageError(f"{path} has the format {data.get('schema_version')!r}, this lab reads 1: upgrade the lab, or export the run anew.")
     if not isinstance(data, dict) or data.get("kind") != KIND or not data.keys() >= _NEEDED:
         raise UsageError(f"{path} is no exported run: make one by `lab runs export RUN --to FILE`.")
     try:
@@ -79,8 +83,9 @@ def import_run(store: Store, path: Path) -> tuple[str, bool]:
         ):
             raise ValueError("a score or a rank stands twice")
         lost = [(str(q), str(stage), int(rank)) for q, stage, rank in data["lost"]]
-    except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"{path} was written by another version of the lab ({error}): export the run anew.") from None
+        _check(row, questions, scores, results, lost)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"{path} is damaged, or was written by another version of the lab ({error}): export the run anew.") from None
     if store.rows("select from lab.runs where run_id = %(r)s", {"r": row.run_id}):
         if json.loads(_text(store, runs.get_run(store, row.run_id))) == data:
             return row.run_id, False
@@ -88,6 +93,37 @@ def import_run(store: Store, path: Path) -> tuple[str, bool]:
     runs.record_questions(store, row.gold_digest, questions)
     runs.enter_run(store, row, scores, results, lost)
     return row.run_id, True
+
+
+def _check(
+    row: runs.RunRow,
+    questions: Sequence[Question],
+    scores: Sequence[tuple[str, str, float]],
+    results: Sequence[runs.StoredResult],
+    lost: Sequence[tuple[str, str, int]],
+) -> None:
+    """ValueError where the parts of an exported run do not fit each other: nothing of such a file is entered."""
+    for name in ("settings", "passed", "inputs", "environment", "server", "engines", "timings", "health"):
+        if not isinstance(getattr(row, name), dict):
+            raise ValueError(f"{name} is no object")
+    if row.status not in {"ok", "degraded"}:
+        raise ValueError(f"status is {row.status!r}")
+    known = {q.question_id for q in questions}
+    strange = next((q for q in (*(s[0] for s in scores), *(r.question_id for r in results), *(entry[0] for entry in lost)) if q not in known), None)
+    if strange is not None:
+        raise ValueError(f"question {strange!r} is scored and not listed")
+    if len({q for q, _, _ in scores}) != row.questions:
+        raise ValueError(f"{row.questions} questions are promised, {len({q for q, _, _ in scores})} are scored")
+    first: dict[str, int] = {}
+    for r in results:
+        if r.grade > 0:
+            first[r.question_id] = min(r.rank, first.get(r.question_id, r.rank))
+    for question, measure, value in scores:
+        if not 0 <= value <= unit_of(measure):  # NaN too
+            raise ValueError(f"{measure} of {question} is {value}")
+        known_measure = parse(measure)
+        if known_measure.name == "hit" and (value == 1) != (0 < first.get(question, 0) <= known_measure.k):
+            raise ValueError(f"{measure} of {question} is {value:g}, which does not follow from its results")
 
 
 def export_trec(store: Store, run_id: str, to: Path, gold: str | None = None) -> int:

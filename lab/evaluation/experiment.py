@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from lab.evaluation.run import answerable, as_gold, execute, new_id
 from lab.evaluation.shown import draw
 from lab.gold.check import circular, fit
 from lab.grids import combinations, split_factors
+from lab.groups import evenly
 from lab.records import GoldSet
 from lab.retrieval.context import Corpus
 from lab.retrieval.search import Shared, check_runnable, open_corpus, question_vectors, rank
@@ -160,8 +162,9 @@ def ablate(
     experiment_id = new_id("e")
     store_runs.begin_experiment(store, experiment_id, collection, loaded.name, fitted.digest, words, command)
     done: list[Run] = []
-    for group in planned:
-        done += execute(group.corpus, loaded, group.members, measures=wanted, experiment_id=experiment_id, jobs=jobs)
+    with contextlib.ExitStack() as journals:  # of all collections, until the last has ended
+        for group in planned:
+            done += execute(group.corpus, loaded, group.members, measures=wanted, experiment_id=experiment_id, jobs=jobs, journals=journals)
     store_runs.finish_experiment(store, experiment_id)
     still = inert(store, words, done)
     return Experiment(
@@ -269,7 +272,7 @@ def estimate(
     planned = _plan(store, collection, factors, settings, design, flags, make=False)
     loaded = as_gold(gold, split)
     asked = answerable(fit(store, planned[0].corpus.collection, loaded).gold)
-    tried = asked[:: max(1, len(asked) // _TRIED)][:_TRIED]
+    tried = evenly(asked, _TRIED)
     seconds, pairs = 0.0, 0
     for group in planned:
         dense = any(member.dense_arm != "none" for _, member in group.members)
@@ -325,7 +328,9 @@ def _pairs(factor: str, low: str, high: str, factors: Mapping[str, Sequence[str]
 
 def inert(store: Store, factors: Mapping[str, Sequence[str]], runs: Sequence[Run]) -> list[str]:
     """The factors that changed no ranking of any question in any pair of runs: nothing can be said of them from these runs."""
-    rankings = store_runs.rankings(store, [r.run_id for r in runs])
+    rankings: Mapping[str, Any] = store_runs.rankings(store, [r.run_id for r in runs])
+    if len({r.collection for r in runs}) > 1:  # passages have ids of their own in each
+        rankings = {r.run_id: store_runs.listed(store, r.run_id) for r in runs}
     still = []
     for factor, values in factors.items():
         pairs = [pair for high in values[1:] for pair in _pairs(factor, values[0], high, factors, runs)]

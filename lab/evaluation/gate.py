@@ -20,14 +20,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lab.errors import UsageError, unknown
+from lab.errors import CannotJudge, UsageError, unknown
 from lab.evaluation.compare import LOWER, PRIMARY, amount, check_alpha, differing_inputs, paired_scores, unit_of, unit_word
 from lab.evaluation.exchange import import_run
 from lab.evaluation.flips import diff
 from lab.evaluation.latency import timed
 from lab.evaluation.measures import parse
 from lab.evaluation.members import LEAST_RECALL
-from lab.evaluation.recorded import Run, of_rows
+from lab.evaluation.recorded import Run, load, of_rows
 from lab.evaluation.run import answerable, new_id
 from lab.evaluation.statistics import power
 from lab.evaluation.statistics.families import holm
@@ -37,7 +37,7 @@ from lab.retrieval.search import check_runnable, open_corpus
 from lab.settings import Settings
 from lab.store import baselines, runs
 from lab.store.connect import Store, connect
-from lab.store.noise import floors
+from lab.store.noise import Repeated, newest
 
 SHORT_MORE = 0.01  # share of questions with short lists that may come on top
 P95_RATIO = 1.5
@@ -144,6 +144,8 @@ def read_policy(path: Path) -> Policy:
         if key not in {"alpha", "ann_recall", "short_more", "rules"}:
             raise unknown("key of a policy", key, ["alpha", "ann_recall", "short_more", "rules"])
     rules = []
+    if not isinstance(table.get("rules", []), list):
+        raise UsageError(f"policy {path}: rules is {table['rules']!r}, and must be tables: write [[rules]].")
     for number, entry in enumerate(table.get("rules", []), 1):
         if not isinstance(entry, dict):
             raise UsageError(f"policy {path}: rule {number} is no table: write [[rules]].")
@@ -162,13 +164,20 @@ def read_policy(path: Path) -> Policy:
         )
     if not rules:
         raise UsageError(f"policy {path} has no rule: write at least one [[rules]] with measure and margin.")
+    for number, rule in enumerate(rules, 1):
+        try:
+            _checked(rule)
+        except UsageError as error:
+            raise UsageError(f"policy {path}, rule {number}: {error}") from None
     limits = {key: _number(table[key], path, key) for key in ("alpha", "ann_recall", "short_more") if key in table}
+    if not 0 < limits.get("alpha", ALPHA) < 0.5:
+        raise UsageError(f"policy {path}: alpha is {limits['alpha']:g}, and must lie between 0 and 0.5.")
     return Policy(tuple(rules), **limits)
 
 
 def _number(value: object, path: Path, key: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise UsageError(f"policy {path}: {key} is {value!r}, and must be a number.")
+        raise UsageError(f"policy {path}: {key} is {value!r}, and must be a finite number.")
     return float(value)
 
 
@@ -184,7 +193,10 @@ def gate(baseline: str, run: str = "latest", policy: Policy = Policy(), *, store
     check_alpha(policy.alpha)
     rules = tuple(_checked(rule) for rule in policy.rules)
     first = runs.get_run(store, _baseline(store, baseline))
-    chosen = baselines.latest_run(store, first.collection, first.gold, first.run_id) if run == "latest" else run
+    chosen = baselines.latest_run(store, first.collection, first.gold) if run == "latest" else run
+    if chosen == first.run_id:
+        newest_one = "the last finished run is the baseline itself" if run == "latest" else f"{chosen} is the baseline itself"
+        raise CannotJudge(f"{newest_one}: run anew what is to be judged.")
     if chosen is None:
         raise UsageError(
             f"no finished run on {first.collection} with {first.gold} beside the baseline: make one by `lab run {first.collection} --gold {first.gold}`."
@@ -196,14 +208,24 @@ def gate(baseline: str, run: str = "latest", policy: Policy = Policy(), *, store
         reasons.append("other_questions")
     if not reasons and not one.by_question:
         reasons.append("empty_gold")
+    known = sorted({kind for kind in one.kinds.values() if kind})
+    for kind in (kind for rule in rules for kind in rule.kinds):
+        if kind not in known:
+            raise unknown("kind of question", kind, known, mend="this gold set names no kinds.")
     ruled: list[Ruled] = []
     flipped: list[Mapping[str, Any]] = []
     if not reasons:
         same = runs.listed(store, first.run_id) == runs.listed(store, second.run_id)
+        if same and any(_differ(one, two, rule.measure) for rule in rules if rule.measure != "p95"):
+            reasons.append(
+                "scores_disagree"
+            )  # equal rankings, equal gold, other scores: one of the runs was scored by other code, or changed by hand
         short = two.scores.get(f"short@{second.settings.get('k', 10)}", 0.0) - one.scores.get(f"short@{first.settings.get('k', 10)}", 0.0)
         if short > policy.short_more:
             reasons.append("short_lists")
-        noise = floors(store, second.collection, second.gold_digest, [first.settings_digest, second.settings_digest])
+        noise = newest(
+            store, second.collection, second.gold_digest, [first.settings_digest, second.settings_digest], str(second.inputs.get("corpus_digest"))
+        )
         ruled = _judge(store, one, two, first, second, rules, policy.alpha, same, noise)
         reasons += [f"{r.outcome}:{r.rule.name}" for r in ruled if r.outcome != "pass"]
         measure = next((rule.measure for rule in rules if rule.measure != "p95"), PRIMARY)
@@ -262,7 +284,7 @@ def _health(a: runs.RunRow, b: runs.RunRow, policy: Policy) -> list[str]:
 
 
 def _judge(
-    store: Store, a: Run, b: Run, first: runs.RunRow, second: runs.RunRow, rules: Sequence[Rule], alpha: float, same: bool, noise: Mapping[str, float]
+    store: Store, a: Run, b: Run, first: runs.RunRow, second: runs.RunRow, rules: Sequence[Rule], alpha: float, same: bool, noise: Sequence[Repeated]
 ) -> list[Ruled]:
     tested: list[tuple[Rule, Paired | None]] = [(rule, None if rule.measure == "p95" else _paired(a, b, rule, alpha)) for rule in rules]
     one_sided = [1.0 if p is None else _one_sided(rule, p) for rule, p in tested]
@@ -274,7 +296,7 @@ def _judge(
             ruled.append(_latency(store, first, second, rule, a))
             continue
         together = next(corrected)
-        one = _ruled(rule, paired, single, together, alpha, same, noise.get(rule.measure, 0.0))
+        one = _ruled(rule, paired, single, together, alpha, same, _floor(store, rule, noise))
         undecided = one.outcome == "cannot_judge" and paired is not None and not one.reason.startswith(("unattainable", "noise_floor"))
         ruled.append(replace(one, needed=_needed(rule, paired, alpha)) if undecided and paired is not None else one)
     return ruled
@@ -282,7 +304,7 @@ def _judge(
 
 def _ruled(rule: Rule, paired: Paired | None, single: float, together: float, alpha: float, same: bool, noise: float) -> Ruled:
     if paired is None:
-        return Ruled(rule, "cannot_judge", "no question is of these kinds, or the measure was not computed in both runs")
+        return Ruled(rule, "cannot_judge", f"{rule.measure} was not computed in both runs, or is about none of these questions")
     if same:
         return Ruled(rule, "pass", "no ranking changed", paired)
     least = power.least_margin(paired.n_eff, alpha) * unit_of(rule.measure)
@@ -308,6 +330,28 @@ def _ruled(rule: Rule, paired: Paired | None, single: float, together: float, al
             rule, "regression", f"a loss is shown, p = {max(together, 1e-4):.2g} one-sided" + (" after Holm" if together != single else ""), paired
         )
     return Ruled(rule, "cannot_judge", "neither a loss is shown, nor one of the margin ruled out", paired)
+
+
+def _floor(store: Store, rule: Rule, noise: Sequence[Repeated]) -> float:
+    """How far runs that should be the same lay apart at most: over all questions, or those of the rule's kinds."""
+    repeats = [one for one in noise if one.measure == rule.measure]
+    if not rule.kinds:
+        return max((one.floor for one in repeats), default=0.0)
+    found = 0.0
+    for one in repeats:
+        a, b = load(store, [one.a, one.b])
+        asked = [
+            q
+            for q in a.by_question
+            if a.kinds.get(q, "") in rule.kinds and rule.measure in a.by_question[q] and rule.measure in b.by_question.get(q, {})
+        ]
+        if asked:
+            found = max(found, abs(sum(b.by_question[q][rule.measure] - a.by_question[q][rule.measure] for q in asked)) / len(asked))
+    return found
+
+
+def _differ(a: Run, b: Run, measure: str) -> bool:
+    return any(abs(values.get(measure, 0.0) - b.by_question[q].get(measure, 0.0)) > 1e-9 for q, values in a.by_question.items())
 
 
 def _oriented(rule: Rule, paired: Paired) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import os
 import pickle
 import time
 import zlib
@@ -44,9 +45,13 @@ class Journal:
         self._kept = 0
 
     def __enter__(self) -> Journal:
-        if self.path is not None and self.path.is_file():
-            with contextlib.suppress(OSError):
-                self._read(self.path.read_bytes())
+        if self.path is not None:
+            try:
+                self._read(self.path)
+            except Exception:  # a file of another version of some package, or of another user: it costs what it held, never the search
+                self.known = {}
+                with contextlib.suppress(OSError):
+                    self.path.unlink()
             self._kept = len(self.known)
             if self.known:
                 say(f"{len(self.known)} {self.unit} were searched before this command was interrupted: going on from there")
@@ -56,7 +61,8 @@ class Journal:
         if self.path is None:
             return
         if kind is None:
-            self.path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self.path.unlink()
             return
         self._write()
         if self._kept:
@@ -70,8 +76,15 @@ class Journal:
         if time.monotonic() - self._last >= EVERY:
             self._write()
 
-    def _read(self, data: bytes) -> None:
-        """Blocks of (length, digest, bytes); a block that was cut off ends the file."""
+    def _read(self, path: Path) -> None:
+        """Blocks of (length, digest, bytes). What follows a block that was cut off goes, so that what is written next can be read."""
+        if not path.is_file():
+            return
+        for one in (path, path.parent):
+            told = one.stat()
+            if (hasattr(os, "getuid") and told.st_uid != os.getuid()) or (os.name == "posix" and told.st_mode & 0o022):
+                raise PermissionError(f"{one} can be written by others")  # what is read here is executed, in a way
+        data = path.read_bytes()
         at = 0
         while at + 40 <= len(data):
             size = int.from_bytes(data[at : at + 8], "big")
@@ -80,6 +93,8 @@ class Journal:
                 break
             self.known.update(pickle.loads(zlib.decompress(block)))
             at += 40 + size
+        if at < len(data):
+            os.truncate(path, at)
 
     def _write(self) -> None:
         self._last = time.monotonic()
@@ -87,11 +102,12 @@ class Journal:
             return
         try:
             if not self.path.parent.is_dir():
-                self.path.parent.mkdir(parents=True, mode=0o700)
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self.path.parent.chmod(0o700)
             if not self.path.exists():
                 _sweep(self.path.parent)
             block = zlib.compress(pickle.dumps(self._fresh, protocol=pickle.HIGHEST_PROTOCOL), 1)
-            with self.path.open("ab") as file:
+            with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as file:
                 file.write(len(block).to_bytes(8, "big") + hashlib.sha256(block).digest() + block)
         except OSError:
             self.path = None  # no room for it: the search itself goes on

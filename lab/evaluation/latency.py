@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
 import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lab.errors import UsageError
-from lab.progress import Progress
+import numpy as np
+
+from lab.errors import LabError, ServerError, UsageError
+from lab.groups import evenly
+from lab.progress import Progress, say
 from lab.retrieval.context import Corpus
 from lab.retrieval.search import Shared, check_runnable, open_corpus, question_vectors, rank
 from lab.settings import Settings
@@ -43,24 +47,26 @@ class Latency:
 
 def timed(corpus: Corpus, questions: Sequence[str], before: Settings, after: Settings, *, most: int = QUESTIONS) -> Latency:
     """Both settings in turn on at most `most` questions."""
-    first, second = in_turn(corpus, questions, [before, after], most=most)
+    first, second = in_turn([(corpus, before), (corpus, after)], questions, most=most)
     return Latency((first[0], second[0]), (first[1], second[1]))
 
 
-def in_turn(corpus: Corpus, questions: Sequence[str], wanted: Sequence[Settings], *, most: int = QUESTIONS) -> list[tuple[float, float]]:
-    """(p50, p95) in milliseconds of each settings. At most `most` questions, drawn evenly from the list, are searched with all settings in turn: what else the machine does falls on all
-    of them alike."""
-    step = max(1, len(questions) // most)
-    chosen = list(questions[::step])[:most]
-    dense = any(settings.dense_arm != "none" for settings in wanted)
-    vectors = question_vectors(corpus, chosen) if dense else [None] * len(chosen)
-    taken: list[list[float]] = [[] for _ in wanted]
-    with corpus.store.held(), Progress("timed pass", len(wanted) * len(chosen), "searches") as bar:
+def in_turn(places: Sequence[tuple[Corpus, Settings]], questions: Sequence[str], *, most: int = QUESTIONS) -> list[tuple[float, float]]:
+    """(p50, p95) in milliseconds of each settings on its collection. At most `most` questions, drawn evenly from the list, are searched by all in turn: what else the machine does
+    falls on all of them alike."""
+    chosen = evenly(questions, most)
+    vectors: dict[str, Sequence[np.ndarray | None]] = {}
+    for corpus, settings in places:
+        if settings.dense_arm != "none" and corpus.collection.name not in vectors:
+            vectors[corpus.collection.name] = question_vectors(corpus, chosen)
+    taken: list[list[float]] = [[] for _ in places]
+    with places[0][0].store.held(), Progress("timed pass", len(places) * len(chosen), "searches") as bar:
         for warm in (True, False):
-            for text, vector in list(zip(chosen, vectors, strict=True))[: 3 if warm else None]:
-                for at, settings in enumerate(wanted):
+            for number, text in enumerate(chosen[: 3 if warm else None]):
+                for at, (corpus, settings) in enumerate(places):
+                    vector = vectors[corpus.collection.name][number] if settings.dense_arm != "none" else None
                     start = time.perf_counter()
-                    rank(Shared(corpus, text, vector if settings.dense_arm != "none" else None), settings)
+                    rank(Shared(corpus, text, vector), settings)
                     if not warm:
                         taken[at].append(1000 * (time.perf_counter() - start))
                         bar.advance()
@@ -79,29 +85,39 @@ class Cost:
 
 
 def costs(store: Store, run_ids: Sequence[str]) -> dict[str, Cost]:
-    """Run → its last timed pass; runs that were never timed are left out."""
-    return {run: Cost(*values) for run, values in latency.last(store, run_ids).items()}
+    """Run → what it cost in the newest pass in which all of these runs took turns; nothing where there is none."""
+    return {run: Cost(*values) for run, values in latency.together(store, run_ids).items()}
 
 
 def time_runs(store: Store, run_ids: Sequence[str], *, most: int = 20) -> dict[str, Cost]:
-    """Times the settings of recorded runs in turn, keeps the figures and returns them. Runs whose settings cannot run here any more (another state of the documents, no server) are left out."""
-    groups: dict[str, list[runs.RunRow]] = {}
+    """Times the settings of recorded runs in turn, keeps the figures as one pass and returns them. Runs whose settings cannot run here any more (another state of the documents, a file of
+    lists) are left out, and named."""
+    opened: dict[str, Corpus] = {}
+    places: dict[str, tuple[Corpus, Settings]] = {}
+    asked: list[str] = []
     for run_id in run_ids:
         row = runs.get_run(store, run_id)
-        groups.setdefault(row.collection, []).append(row)
-    for name, rows in groups.items():
         try:
-            corpus = open_corpus(store, name)
-            wanted = [Settings(**row.settings) for row in rows]
-            for settings in wanted:
-                check_runnable(corpus, settings)
-        except (UsageError, TypeError):
+            corpus = opened.setdefault(row.collection, open_corpus(store, row.collection))
+            settings = Settings(**row.settings)
+            check_runnable(corpus, settings)
+        except (UsageError, TypeError) as error:
+            say(f"{run_id} is not timed: {error}")
             continue
-        if any(row.inputs.get("corpus_digest") != corpus.collection.corpus_digest for row in rows):
+        if row.inputs.get("corpus_digest") != corpus.collection.corpus_digest:
+            say(f"{run_id} is not timed: the documents of {row.collection} have changed since")
             continue
-        asked = [q.text for q in runs.questions(store, rows[0].gold_digest) if q.answerable]
-        if not asked:
-            continue
-        for row, (p50, p95) in zip(rows, in_turn(corpus, asked, wanted, most=most), strict=True):
-            latency.enter(store, row.run_id, min(most, len(asked)), p50, p95)
-    return costs(store, run_ids)
+        places[run_id] = (corpus, settings)
+        asked = asked or [q.text for q in runs.questions(store, row.gold_digest) if q.answerable]
+    if not places or not asked:
+        return {}
+    try:
+        found = in_turn(list(places.values()), asked, most=most)
+    except ServerError:
+        raise
+    except LabError as error:
+        say(f"the runs are not timed: {error}")
+        return {}
+    figures = {run_id: (p50, p95, min(most, len(asked))) for run_id, (p50, p95) in zip(places, found, strict=True)}
+    latency.enter(store, f"p{secrets.token_hex(8)}", figures)
+    return {run: Cost(*values) for run, values in figures.items()}

@@ -13,6 +13,7 @@ import numpy as np
 from lab.errors import CannotJudge, LabError, ServerError, UsageError
 from lab.evaluation.journal import Journal
 from lab.evaluation.kept_out import without
+from lab.groups import evenly
 from lab.progress import Progress
 from lab.records import ArmList, Diagnostic, Ledger, Question, SearchResult
 from lab.retrieval.audit import audit
@@ -109,7 +110,7 @@ LEAST_RECALL = 0.98
 def audit_indexes(corpus: Corpus, asked: Sequence[Question], members: Sequence[Member]) -> None:
     """Of members whose dense lists came from the index: how much of the exact lists it brings."""
     known: dict[tuple[int, int], float] = {}
-    sample = [q.text for q in asked[:: max(1, len(asked) // _AUDITED)][:_AUDITED]]
+    sample = [q.text for q in evenly(asked, _AUDITED)]
     for member in members:
         if member.engines.get("dense", {}).get("engines", {}).get("hnsw") and not corpus.lacks("chunks_hnsw"):
             key = (min(member.settings.candidates, 100), member.settings.ef_search)

@@ -113,7 +113,8 @@ def noise(
         repeats.append(_against(first, other, way, name))
     found = Noise(collection, loaded.name, name, first.questions, first.run_id, repeats)
     row = store_runs.get_run(store, first.run_id)
-    store_noise.enter(store, collection, row.gold_digest, row.settings_digest, name, found.floor, found.to_json())
+    kept = [store_noise.Repeated(name, r.way, abs(r.delta), first.run_id, r.run_id) for r in repeats]
+    store_noise.enter(store, collection, row.gold_digest, row.settings_digest, str(row.inputs.get("corpus_digest")), kept)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import secrets
 from collections.abc import Mapping, Sequence
@@ -86,9 +87,12 @@ def execute(
     measures: Sequence[Measure],
     experiment_id: str | None = None,
     jobs: int = 1,
+    journals: contextlib.ExitStack | None = None,
 ) -> list[Run]:
     """Executes all members, question by question, sharing what they have in common; one recorded run a member, in the order given. `jobs` searchers work at once: what is
     recorded is the same for any number of them.
+
+    What was searched is kept while it goes on, so that the same call goes on after an interruption: until this one ends, or until `journals` is closed.
 
     A question whose search fails counts 0 and makes its run `degraded`; usage errors and a server that is gone end everything. Nothing is recorded
     before it is known that the members can run and the gold set fits.
@@ -122,17 +126,17 @@ def execute(
     vectors: list[np.ndarray | None] = [None] * len(asked)
     if any(settings.dense_arm != "none" for _, settings in members):
         vectors = question_vectors(corpus, [q.text for q in asked])
-    with _journal(corpus, gold, asked, [settings for _, settings in members], surroundings) as journal:
+    with contextlib.ExitStack() as own:
+        journal = (journals or own).enter_context(_journal(corpus, gold, asked, [settings for _, settings in members], surroundings))
         search_all(corpus, asked, vectors, working, jobs, journal)
-    for member, known in zip(
-        working, signals(corpus, [q for q in gold.questions if not q.answerable], [settings for _, settings in members]), strict=True
-    ):
-        member.unanswerable = known
-    audit_indexes(corpus, asked, working)
-    near = near_of(corpus, measures)
-    quotations = quoted(corpus, wanted) if any(m.name == "primary_first" for m in measures) else {}
-    judged_not = refused_of(corpus, gold, asked)
-    return [finish(corpus, gold, member, asked, wanted, judged_not, near, quotations, measures, fitted, copying) for member in working]
+        unanswerable = [q for q in gold.questions if not q.answerable]
+        for member, known in zip(working, signals(corpus, unanswerable, [settings for _, settings in members]), strict=True):
+            member.unanswerable = known
+        audit_indexes(corpus, asked, working)
+        near = near_of(corpus, measures)
+        quotations = quoted(corpus, wanted) if any(m.name == "primary_first" for m in measures) else {}
+        judged_not = refused_of(corpus, gold, asked)
+        return [finish(corpus, gold, member, asked, wanted, judged_not, near, quotations, measures, fitted, copying) for member in working]
 
 
 def _described(gold: GoldSet, copying: Mapping[str, str]) -> list[Question]:

@@ -3,7 +3,7 @@
 failed_searches   a question whose search failed
 degraded          an arm that had to do without its index
 no_result         a question that brought nothing back
-short_lists       more than a hundredth of the lists are shorter than k (with a floor or filters this is meant, and not looked at)
+short_lists       more than a hundredth of the lists are shorter than k (with a floor or filters this is meant, and not looked at); a gate looks at how many more there are than in its baseline
 ann_recall        the vector index brings less than 0.98 of the exact lists
 plan              the planner does not use the vector index
 """

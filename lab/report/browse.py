@@ -7,14 +7,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 from lab.errors import CannotJudge, LabError, UsageError, redact
-from lab.evaluation.compare import amount, compare, in_words, verdict_of
+from lab.evaluation.compare import amount, compare, shared_measure, verdict_of
 from lab.evaluation.experiment import load
 from lab.evaluation.flips import diff
 from lab.evaluation.losses import in_words as lost_in_words
 from lab.evaluation.recorded import of_rows
 from lab.report import tables
 from lab.report.page import render
-from lab.serving.doors import guarded, is_loopback
+from lab.serving.doors import guarded, is_loopback, listen
 from lab.store import browse, collections, runs
 from lab.store.connect import Store
 
@@ -32,6 +32,13 @@ Page = Callable[[Store, Query], tuple[str, dict[str, Any]]]
 def link(path: str, text: str, *, long: bool = False, **query: Any) -> dict[str, Any]:
     """A cell that leads to a page."""
     return {"text": text, "to": f"/{path}?{urlencode(query)}", "long": long}
+
+
+def _need(query: Query, name: str) -> str:
+    """A part of the address; UsageError where it is missing."""
+    if not query.get(name, "").strip():
+        raise UsageError(f"the address lacks {name}=…: come from a list.")
+    return query[name].strip()
 
 
 def _long(text: str) -> dict[str, Any]:
@@ -93,18 +100,19 @@ def list_experiments(store: Store, query: Query) -> tuple[str, dict[str, Any]]:
 
 def show_experiment(store: Store, query: Query) -> tuple[str, dict[str, Any]]:
     """/experiment?id="""
-    shown = load(store, query.get("id", ""))
-    told = [tables.effects(shown), tables.interactions(shown), tables.by_kind(shown), tables.by_band(shown)]
+    shown = load(store, _need(query, "id"))
+    m = shared_measure(shown.runs)
+    told = [tables.effects(shown, m), tables.interactions(shown, m), tables.by_kind(shown, m), tables.by_band(shown, m)]
     members = _table(tables.members(shown))
     members["rows"] = [(*row[:-1], link("run", row[-1], id=row[-1])) for row in members["rows"]]
     return "experiment", {
-        "shown": shown, "verdicts": [f"{e.name}: {in_words(e.measure, e.paired)}" for e in shown.main()], "tables": [_table(told[0]), members, *(_table(t) for t in told[1:] if t.rows)],
+        "shown": shown, "verdicts": [f"{e.name}: {e.words}" for e in shown.main(m)], "tables": [_table(told[0]), members, *(_table(t) for t in told[1:] if t.rows)],
     }  # fmt: skip
 
 
 def show_run(store: Store, query: Query) -> tuple[str, dict[str, Any]]:
     """/run?id=&show=lost|all"""
-    row = runs.get_run(store, query.get("id", ""))
+    row = runs.get_run(store, _need(query, "id"))
     done = of_rows(store, [row])[0]
     texts = {q.question_id: q for q in runs.questions(store, row.gold_digest)}
     first = runs.first_relevant(store, [row.run_id])[row.run_id]
@@ -130,7 +138,8 @@ def show_run(store: Store, query: Query) -> tuple[str, dict[str, Any]]:
 
 def show_comparison(store: Store, query: Query) -> tuple[str, dict[str, Any]]:
     """/compare?a=&b="""
-    found = compare(query.get("a", ""), query.get("b", ""), store=store)
+    pair = of_rows(store, [runs.get_run(store, _need(query, name)) for name in ("a", "b")])
+    found = compare(*pair, store=store, primary=shared_measure(pair))
     differs = [(name, *map(str, pair)) for name, pair in (*found.flags_that_differ.items(), *found.inputs_that_differ.items())]
     measures = [
         (m, f"{p.before:.3f}", f"{p.after:.3f}", amount(m, p.delta), f"{amount(m, p.low)} to {amount(m, p.high)}", f"{max(p.p, 1e-4):.2g}", p.wins, p.losses, p.ties, verdict_of(m, p).replace("_", " "))
@@ -148,7 +157,7 @@ def show_comparison(store: Store, query: Query) -> tuple[str, dict[str, Any]]:
 
 def show_question(store: Store, query: Query) -> tuple[str, dict[str, Any]]:
     """/question?gold=&id=[&run=&beside=]: the ledger of the runs named, else of the newest ones."""
-    digest, name = query.get("gold", ""), query.get("id", "")
+    digest, name = _need(query, "gold"), _need(query, "id")
     question = next((q for q in runs.questions(store, digest) if q.question_id == name), None)
     if question is None:
         raise UsageError(f"no question {name!r} of that gold set is recorded.")
@@ -162,7 +171,15 @@ def show_question(store: Store, query: Query) -> tuple[str, dict[str, Any]]:
             {"chunk_id": chunk, "ranks": ranks, "shown": [rank or "–" for rank in ranks.values()]}
             for chunk, ranks in runs.answering_ranks(store, run_id, [name]).get(name, {}).items()
         ]
-        ledgers.append({"run_id": run_id, "collection": row.collection, "answers": answers, "results": runs.results_of(store, run_id, name)})
+        ledgers.append(
+            {
+                "run_id": run_id,
+                "collection": row.collection,
+                "answers": answers,
+                "ledger": runs.has_ledger(store, run_id),
+                "results": runs.results_of(store, run_id, name),
+            }
+        )
     rows = [
         (link("question", a.run_id, gold=digest, id=name, run=a.run_id), a.collection, "–" if a.hit is None else f"{a.hit:.0f}", a.rank or "–", lost_in_words(a.lost) if a.lost else "", _long(_passed(a.passed)))
         for a in across
@@ -172,8 +189,8 @@ def show_question(store: Store, query: Query) -> tuple[str, dict[str, Any]]:
 
 def show_passage(store: Store, query: Query) -> tuple[str, dict[str, Any]]:
     """/passage?collection=&id="""
-    name = query.get("collection", "")
-    found = browse.passage(store, collections.get(store, name), query.get("id", ""))
+    name = _need(query, "collection")
+    found = browse.passage(store, collections.get(store, name), _need(query, "id"))
 
     def to(n: int) -> str:
         return f"/passage?{urlencode({'collection': name, 'id': f'{found.source}::{n}'})}"
@@ -217,15 +234,25 @@ def app(store: Store, host: str = "127.0.0.1", token: str | None = None) -> Any:
                 name, values = page(store, {key: value.replace("\0", "") for key, value in request.query_params.items()})  # Postgres takes no NUL
                 return HTMLResponse(render(f"browse/{name}.html.j2", values), headers=_HEADERS)
             except LabError as error:
-                status = 404 if isinstance(error, UsageError) else 409 if isinstance(error, CannotJudge) else 502
-                return HTMLResponse(render("browse/error.html.j2", {"message": redact(str(error))}), status, headers=_HEADERS)
+                status, title = (
+                    (404, "Not found")
+                    if isinstance(error, UsageError)
+                    else (409, "Cannot be judged")
+                    if isinstance(error, CannotJudge)
+                    else (502, "No answer")
+                )
+                return HTMLResponse(render("browse/error.html.j2", {"title": title, "message": redact(str(error))}), status, headers=_HEADERS)
 
         return answer
 
     def nowhere(request: Request, error: Exception) -> Response:
-        return HTMLResponse(render("browse/error.html.j2", {"message": "There is no such page."}), 404, headers=_HEADERS)
+        return HTMLResponse(render("browse/error.html.j2", {"title": "Not found", "message": "There is no such page."}), 404, headers=_HEADERS)
 
-    own = [Middleware(TrustedHostMiddleware, allowed_hosts=["localhost", "127.0.0.1", "[::1]"])] if token is None or is_loopback(host) else []
+    own = (
+        [Middleware(TrustedHostMiddleware, allowed_hosts=["localhost", "127.0.0.1", "[::1]", f"[{host}]" if ":" in host else host])]
+        if token is None or is_loopback(host)
+        else []
+    )
     made = Starlette(
         routes=[Route(path, answering(page), methods=["GET"]) for path, page in PAGES.items()], middleware=own, exception_handlers={404: nowhere}
     )
@@ -234,7 +261,5 @@ def app(store: Store, host: str = "127.0.0.1", token: str | None = None) -> Any:
 
 def serve(store: Store, host: str, port: int, token: str | None) -> None:
     """Answers until it is stopped."""
-    import uvicorn
-
     with store.reading() as reading:
-        uvicorn.run(app(reading, host, token), host=host, port=port, log_level="warning")
+        listen(app(reading, host, token), host, port)

@@ -66,7 +66,10 @@ def measures(comparison: Comparison, on: Any = None) -> Drawn:
 def interactions(experiment: Experiment, measure: str = PRIMARY) -> Drawn:
     """A panel a pair of factors: the mean at each value of the first, a line a value of the second. Lines that are not parallel interact. At most six pairs, those with the largest interactions first."""
     pairs = list(itertools.combinations(experiment.factors, 2))
-    found = {e.factors: e for e in experiment.interactions(measure)}
+    found: dict[tuple[str, ...], Effect] = {}
+    for e in experiment.interactions(measure):  # of factors with more than two values the largest
+        if e.factors not in found or abs(e.paired.delta) > abs(found[e.factors].paired.delta):
+            found[e.factors] = e
     pairs.sort(key=lambda pair: -abs(found[pair].paired.delta) if pair in found else 1.0)
     pairs = pairs[:_MOST]
     columns = min(3, len(pairs))
@@ -76,7 +79,7 @@ def interactions(experiment: Experiment, measure: str = PRIMARY) -> Drawn:
     told = []
     for panel, (one, two) in zip(panels.flat, pairs, strict=False):
         levels = experiment.factors[one]
-        for value, (colour, marker, style) in zip(experiment.factors[two], SERIES, strict=False):
+        for value, (colour, marker, style) in zip(experiment.factors[two], itertools.cycle(SERIES), strict=False):
             means = [scale * mean_of(experiment, measure, {one: level, two: value}) for level in levels]
             panel.plot(range(len(levels)), means, color=colour, marker=marker, linestyle=style, label=f"{two} {value}")
         panel.set_xticks(range(len(levels)), levels, fontsize=8)
@@ -88,8 +91,10 @@ def interactions(experiment: Experiment, measure: str = PRIMARY) -> Drawn:
         if (one, two) in found:
             p = found[one, two].paired
             span = f"{amount(measure, p.delta)} ({amount(measure, p.low)} to {amount(measure, p.high)})"
-            panel.set_title(f"interaction {span}", fontsize=8, loc="left", color=GREY)
-            told.append(f"{one} with {two}: {span}")
+            several = max(len(experiment.factors[one]), len(experiment.factors[two])) > 2
+            of = f" of {' and '.join(high for _, high in found[one, two].changes)}" if several else ""
+            panel.set_title(f"interaction{of} {span}", fontsize=8, loc="left", color=GREY)
+            told.append(f"{found[one, two].name}: {span}" if several else f"{one} with {two}: {span}")
     for panel in list(panels.flat)[len(pairs) :]:
         panel.set_visible(False)
     for row in panels:

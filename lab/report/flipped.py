@@ -74,6 +74,7 @@ class Pair:
     b: str
     diff: Diff
     flipped: Sequence[Flipped]
+    bare: Sequence[str] = ()  # runs that were imported, without their ledgers
 
     @property
     def left_out(self) -> int:
@@ -86,18 +87,21 @@ class Pair:
         }  # fmt: skip
 
 
-def pairs(store: Store, experiment: Experiment, measure: str = PRIMARY) -> list[Pair]:
-    """For each factor and each of its other values the first run beside the one that differs in it alone."""
+def pairs(store: Store, experiment: Experiment, measure: str = PRIMARY) -> tuple[list[Pair], int]:
+    """For each factor and each of its other values the first run beside the one that differs in it alone; how many more pairs there are. A grid of which half was run has none."""
     base = experiment.runs[0]
     found: list[Pair] = []
+    left_out = 0
     for factor, values in experiment.factors.items():
         for value in values[1:]:
             wanted = {**base.passed, factor: value}
             other = next((run for run in experiment.runs if dict(run.passed) == wanted), None)
-            if other is not None and measure in other.scores and len(found) < PAIRS:
+            if other is not None and len(found) >= PAIRS:
+                left_out += 1
+            elif other is not None:
                 name = f"{factor} {base.passed[factor]} → {value}"
                 found.append(_pair(store, name, base, other, measure))
-    return found
+    return found, left_out
 
 
 def _pair(store: Store, name: str, a: Run, b: Run, measure: str) -> Pair:
@@ -125,7 +129,7 @@ def _pair(store: Store, name: str, a: Run, b: Run, measure: str) -> Pair:
             for run in (a, b)
         ]
         flipped.append(Flipped(f.question, f.text, f.kind, f.direction, in_words(f.stage) if f.stage else "another rank", answers, *shown))
-    return Pair(name, a.run_id, b.run_id, told, flipped)
+    return Pair(name, a.run_id, b.run_id, told, flipped, [run.run_id for run in (a, b) if not runs.has_ledger(store, run.run_id)])
 
 
 def _spread(told: Diff, most: int) -> list[Any]:

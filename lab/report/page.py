@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.config import home
-from lab.errors import ServerError
-from lab.evaluation.compare import in_words
+from lab.errors import ServerError, UsageError
+from lab.evaluation.compare import shared_measure
 from lab.evaluation.experiment import Experiment, load
 from lab.evaluation.latency import Cost, costs, time_runs
 from lab.evaluation.recorded import Run
@@ -46,7 +46,7 @@ def write_report(
     folder = _folder(shown.experiment_id, to)
     ids = [run.run_id for run in shown.runs]
     measured = costs(store, ids)
-    if len(measured) < len(ids) and (timing if timing is not None else len(ids) <= _MOST_TIMED):
+    if not measured and (timing if timing is not None else len(ids) <= _MOST_TIMED):
         measured = time_runs(store, ids)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -62,25 +62,31 @@ def _loaded(store: Store, what: Experiment | Run | str | Sequence[str]) -> Exper
     if isinstance(what, Run):
         return of_runs(store, [what.run_id])
     names = [what] if isinstance(what, str) else list(what)
-    if len(names) == 1 and not names[0].startswith("r"):
+    if not names:
+        raise UsageError("name an experiment, a run, or several runs.")
+    if len(names) == 1 and not runs.is_run(store, names[0]):
         return load(store, names[0])
+    grids = [name for name in names if not runs.is_run(store, name) and runs.is_experiment(store, name)]
+    if grids:
+        raise UsageError(f"{grids[0]} is an experiment: name one alone, or several runs.")
     return of_runs(store, names)
 
 
 def _write_all(store: Store, shown: Experiment, folder: Path, measured: Mapping[str, Cost]) -> None:
     ids = [run.run_id for run in shown.runs]
     drawn = figures.write(shown, folder, runs.first_relevant(store, ids), measured)
-    wins = tables.significant_wins(shown)
+    measure = shared_measure(shown.runs)
+    wins = tables.significant_wins(shown, measure)
     told = [
-        tables.effects(shown), tables.members(shown, measured, wins), tables.interactions(shown), tables.by_kind(shown), tables.by_band(shown),
+        tables.effects(shown, measure), tables.members(shown, measured, wins, measure), tables.interactions(shown, measure), tables.by_kind(shown, measure), tables.by_band(shown, measure),
         *([tables.groups(shown.runs[0])] if len(shown.runs) == 1 else []),
     ]  # fmt: skip
     told = [table for table in told if table.rows]
-    pairs = flipped.pairs(store, shown)
+    pairs, left_out = flipped.pairs(store, shown, measure)
     known = facts(store, shown)
     common = {
-        "title": _title(shown), "lead": _lead(shown), "verdicts": [f"{e.name}: {in_words(e.measure, e.paired)}" for e in shown.main()] if len(shown.runs) > 1 else [], "warnings": [*shown.warnings, *(f"{f} changed no ranking: nothing can be said of its worth" for f in shown.inert)],
-        "reading": _READING, "facts": known, "pairs": pairs,
+        "title": _title(shown), "lead": _lead(shown), "verdicts": [f"{e.name}: {e.words}" for e in shown.main(measure)] if len(shown.runs) > 1 else [], "warnings": [*shown.warnings, *(f"{f} changed no ranking: nothing can be said of its worth" for f in shown.inert)],
+        "reading": _READING, "facts": known, "pairs": pairs, "pairs_left_out": left_out,
     }  # fmt: skip
     _write(folder / "report.md", "report.md.j2", common | {
         "tables": [{"title": t.title, "text": tables.markdown(t)} for t in told],
@@ -140,4 +146,5 @@ def render(template: str, values: Mapping[str, Any]) -> str:
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"), autoescape=template.endswith(".html.j2"), trim_blocks=False,
         keep_trailing_newline=True, undefined=jinja2.StrictUndefined,
     )  # fmt: skip
+    environment.filters["plain"] = tables.plain
     return environment.get_template(template).render(values)

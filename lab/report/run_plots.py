@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.evaluation.compare import PRIMARY, paired_scores
+from lab.evaluation.compare import PRIMARY, paired_scores, shared_measure
 from lab.evaluation.losses import in_words
 from lab.evaluation.measures import parse
 from lab.evaluation.recorded import Run
@@ -22,30 +22,29 @@ def named(run: Run) -> str:
 
 def two(runs: Sequence[Run], measure: str = PRIMARY) -> list[Run]:
     """The first run and the one that differs most from it at a measure (the id decides between equals); one alone where there is no other."""
-    base = runs[0]
-    return [base, *sorted(runs[1:], key=lambda r: (-abs(r.scores[measure] - base.scores[measure]), r.run_id))[:1]]
+    base, name = runs[0], shared_measure(runs, measure)
+    return [base, *sorted(runs[1:], key=lambda r: (-abs(r.scores[name] - base.scores[name]), r.run_id))[:1]]
+
+
+def cutoffs(runs: Sequence[Run]) -> list[int]:
+    """The k at which every run has hit@k."""
+    return sorted(parse(m).k for m in runs[0].scores if parse(m).name == "hit" and all(m in run.scores for run in runs))
 
 
 def hit_at_k(runs: Sequence[Run], on: Any = None) -> Drawn:
     """Share of questions with a judged passage among the first k results: the first run, the one that differs most from it, and all others; around the first the band of differences that these questions
     would not have shown (with a chance of 0.8)."""
     one = on if on is not None else axes(6.6, 4.0)
-    ks = sorted(parse(m).k for m in runs[0].scores if parse(m).name == "hit")
+    ks = cutoffs(runs)
     base, best = two(runs)[0], two(runs)[-1]
     curve = [100 * base.scores[f"hit@{k}"] for k in ks]
     smallest = []
     if best is not base:
         found = paired_scores(base, best, [f"hit@{k}" for k in ks])
-        smallest = [100 * (found[f"hit@{k}"].smallest or 0.0) for k in ks]
-        one.fill_between(
-            ks,
-            np.subtract(curve, smallest),
-            np.add(curve, smallest),
-            color=PALE,
-            alpha=0.5,
-            linewidth=0,
-            label="smaller differences would not have shown",
-        )
+        smallest = [100 * value if (value := found[f"hit@{k}"].smallest) is not None else float("nan") for k in ks]
+        if not np.isnan(smallest).all():
+            low, high = np.subtract(curve, smallest), np.add(curve, smallest)
+            one.fill_between(ks, low, high, color=PALE, alpha=0.5, linewidth=0, label="smaller differences would not have shown")
     for run in runs[1:]:
         if run is not best:
             one.plot(ks, [100 * run.scores[f"hit@{k}"] for k in ks], color=PALE, linewidth=1)
@@ -63,7 +62,12 @@ def hit_at_k(runs: Sequence[Run], on: Any = None) -> Drawn:
     k = ks[-1]
     alt = f"Lines of hit@k. {named(base)}: {curve[-1]:.1f} % at k = {k}."
     if best is not base:
-        alt += f" {named(best)}: {100 * best.scores[f'hit@{k}']:.1f} %. Differences below {smallest[-1]:.1f} points at k = {k} would not have shown."
+        alt += f" {named(best)}: {100 * best.scores[f'hit@{k}']:.1f} %."
+        alt += (
+            " What differences would have shown is not known: too little changed."
+            if np.isnan(smallest[-1])
+            else f" Differences below {smallest[-1]:.1f} points at k = {k} would not have shown."
+        )
     return Drawn(one, title, alt)
 
 
@@ -71,8 +75,9 @@ def losses(runs: Sequence[Run], on: Any = None) -> Drawn:
     """Waterfall: from all questions down to those whose answer is among the first k, a step a stage that lost some; a panel a run."""
     stages = list(dict.fromkeys(stage for run in runs for stage in run.health.get("lost", {})))
     panels = on if on is not None else axes(7.2, 0.9 + 0.42 * (len(stages) + 2), 1, len(runs), sharey=True, squeeze=False)[0]
-    k = runs[0].health.get("k", 5)
-    title = f"Where the answers were lost (not among the first {k} results)"
+    ks = [int(run.health.get("k", 5)) for run in runs]
+    first = f"the first {ks[0]} results" if len(set(ks)) == 1 else "the first results"
+    title = f"Where the answers were lost (not among {first})"
     told = []
     for at, (one, run) in enumerate(zip(panels, runs, strict=True)):
         total, left = run.questions, run.questions
@@ -87,10 +92,10 @@ def losses(runs: Sequence[Run], on: Any = None) -> Drawn:
         one.annotate(f"{left}", (left, len(stages) + 1), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8)
         one.set_xlim(0, total * 1.14)
         one.set_xlabel("questions", fontsize=8)
-        one.set_title(named(run), fontsize=8, loc="left", color=GREY)
+        one.set_title(named(run) + ("" if len(set(ks)) == 1 else f" (first {ks[at]})"), fontsize=8, loc="left", color=GREY)
         one.tick_params(labelsize=8)
         if at == 0:
-            one.set_yticks(range(len(stages) + 2), ["asked", *(in_words(stage) for stage in stages), f"answered at {k}"], fontsize=8)
+            one.set_yticks(range(len(stages) + 2), ["asked", *(in_words(stage) for stage in stages), "answered"], fontsize=8)
             one.invert_yaxis()
         bare(one, left=False)
         one.tick_params(axis="y", length=0)
@@ -152,9 +157,11 @@ def rank_shift(before: Mapping[str, int | None], after: Mapping[str, int | None]
     )
 
 
-def frontier(runs: Sequence[Run], milliseconds: Mapping[str, float], measure: str = PRIMARY, on: Any = None) -> Drawn:
+def frontier(runs: Sequence[Run], milliseconds: Mapping[str, float], measure: str = "", on: Any = None) -> Drawn:
     """Quality against the median time of a search; a line joins the runs that none beats in both."""
     one = on if on is not None else axes(6.4, 4.0)
+    measure = measure or shared_measure(runs)
+    letters = dict(zip([run.run_id for run in runs], LETTERS, strict=False)) if len(runs) <= len(LETTERS) else {}  # those of the table of runs
     known = [run for run in runs if run.run_id in milliseconds]
     best = pareto([(milliseconds[r.run_id], r.scores[measure]) for r in known])
     for at, run in enumerate(known):
@@ -162,13 +169,17 @@ def frontier(runs: Sequence[Run], milliseconds: Mapping[str, float], measure: st
             [milliseconds[run.run_id]], [100 * run.scores[measure]], color=BLUE if at in best else GREY, marker="o" if at in best else "x", zorder=2
         )
     one.plot([milliseconds[known[at].run_id] for at in best], [100 * known[at].scores[measure] for at in best], color=BLUE, linewidth=1, zorder=1)
-    lettered = len(known) <= len(LETTERS)
-    for at, run in enumerate(known if lettered else []):
+    for run in known if letters else []:
         one.annotate(
-            LETTERS[at], (milliseconds[run.run_id], 100 * run.scores[measure]), xytext=(4, 4), textcoords="offset points", fontsize=8, color=GREY
+            letters[run.run_id],
+            (milliseconds[run.run_id], 100 * run.scores[measure]),
+            xytext=(4, 4),
+            textcoords="offset points",
+            fontsize=8,
+            color=GREY,
         )
     handles = [one.plot([], [], color=BLUE, marker="o", linestyle="")[0] for _ in best]
-    labels = [(f"{LETTERS[at]}: " if lettered else "") + named(known[at]) for at in best]
+    labels = [(f"{letters[known[at].run_id]}: " if letters else "") + named(known[at]) for at in best]
     one.legend(
         handles,
         labels,

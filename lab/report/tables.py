@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,14 +28,14 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-def members(experiment: Experiment, costs: Mapping[str, Cost] | None = None, wins: Mapping[str, str] | None = None) -> Table:
+def members(experiment: Experiment, costs: Mapping[str, Cost] | None = None, wins: Mapping[str, str] | None = None, measure: str = PRIMARY) -> Table:
     """One row a run: the factors' values and the mean of each measure over all scored questions; where it was timed, the median and 95th percentile of a search. `wins`: run → the letters
     of the runs that it beats (`significant_wins`); then each run has its letter."""
     known = {m: None for run in experiment.runs for m in run.scores}
     measures = [m for m in SHOWN if m in known] + [m for m in known if m not in SHOWN and m not in DEFAULT]
     rows = []
     for at, run in enumerate(experiment.runs):
-        told = [_value(m, run.scores[m]) + (raised(wins[run.run_id]) if wins and m == PRIMARY else "") if m in run.scores else "–" for m in measures]
+        told = [_value(m, run.scores[m]) + (raised(wins[run.run_id]) if wins and m == measure else "") if m in run.scores else "–" for m in measures]
         timed = costs.get(run.run_id) if costs else None
         cost = ([f"{timed.p50:.1f}", f"{timed.p95:.1f}"] if timed else ["–", "–"]) if costs else []
         rows.append((*([LETTERS[at]] if wins else []), *(run.passed[name] for name in experiment.factors), *told, *cost, run.run_id))
@@ -51,7 +52,7 @@ def raised(letters: str) -> str:
     return "".join(_RAISED[letter] for letter in letters)
 
 
-def significant_wins(experiment: Experiment, measure: str = PRIMARY) -> dict[str, str]:
+def significant_wins(experiment: Experiment, measure: str) -> dict[str, str]:
     """Run → letters of the runs that it beats at a measure, all pairs corrected together (Holm); empty for more runs than there are letters, or a single one. Exploratory: the family of
     an experiment is its main effects."""
     done = experiment.runs
@@ -129,21 +130,20 @@ def _mean(e: Effect, value: float) -> str:
     return _value(e.measure, value).replace("-", "−") if len(e.factors) == 1 else amount(e.measure, value)
 
 
-def points(delta: float) -> str:
-    """A difference of shares in percentage points with its sign: `+2.4`, `−0.8`, `0.0`."""
-    text = f"{100 * delta:+.1f}".replace("-", "−")
-    return "0.0" if text in {"+0.0", "−0.0"} else text
-
-
 def _value(measure: str, value: float) -> str:
     return f"{value:.2f}" if measure.startswith(("distinct", "sources")) else f"{value:.3f}"
 
 
 def markdown(table: Table) -> str:
     """GitHub-flavoured Markdown."""
-    lines = ["| " + " | ".join(table.heads) + " |", "|" + " --- |" * len(table.heads)]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in table.rows]
+    lines = ["| " + " | ".join(map(plain, table.heads)) + " |", "|" + " --- |" * len(table.heads)]
+    lines += ["| " + " | ".join(plain(cell) for cell in row) + " |" for row in table.rows]
     return "\n".join(lines)
+
+
+def plain(text: str) -> str:
+    """Words of others as Markdown that says them and does nothing: on one line, without links, markup and cells of its own."""
+    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", " ".join(text.split()))
 
 
 def latex(tables: Sequence[Table]) -> str:
@@ -173,7 +173,8 @@ def _for_latex(text: str) -> str:
 
 def numeric_columns(table: Table) -> list[bool]:
     """Which columns hold numbers only: they are set flush right."""
-    return [all(_is_number(row[i]) for row in table.rows) and bool(table.rows) for i in range(len(table.heads))]
+    columns = [[row[i] for row in table.rows if row[i] != "–"] for i in range(len(table.heads))]
+    return [bool(cells) and all(map(_is_number, cells)) for cells in columns]
 
 
 def _is_number(cell: str) -> bool:
@@ -193,7 +194,7 @@ def what_next(experiment: Experiment) -> str:
     factor, (_, high) = largest.factors[0], largest.changes[0]
     if largest.verdict in {"better", "worse"}:
         mixed = [e for e in experiment.main(by="kind") if e.factors == largest.factors and e.paired.wins and e.paired.losses]
-        said = f"{factor} {high} is {largest.verdict} in {PRIMARY} by {points(abs(largest.paired.delta)).lstrip('+')} points"
+        said = f"{factor} {high} is {largest.verdict} in {PRIMARY} by {amount(PRIMARY, abs(largest.paired.delta), sign=False)} points"
         if mixed:
             e = max(mixed, key=lambda e: (min(e.paired.wins, e.paired.losses), e.kind))
             said += f", and cuts both ways on {e.kind} questions ({e.paired.wins} won, {e.paired.losses} lost)"

@@ -7,24 +7,52 @@ import binascii
 import contextlib
 import hmac
 import ipaddress
+import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 
-from lab.errors import UsageError
+from lab.errors import ServerError, UsageError
 
 _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-def address(word: str) -> tuple[str, int]:
-    """(host, port) of `HOST:PORT`, `[::1]:PORT`, `HOST` or `PORT`; the port is 8765 where none is given."""
-    host, _, port = (
-        word.rpartition(":") if (":" in word and not word.endswith("]")) else (("127.0.0.1", "", word) if word.isdigit() else (word, "", "8765"))
-    )
+PORT = 8765
+
+
+def address(word: str, usual: int = PORT) -> tuple[str, int]:
+    """(host, port) of `HOST:PORT`, `[::1]:PORT`, `HOST`, `::1` or `PORT`; the port is `usual` where none is given."""
+    host, port = word, str(usual)
+    if word.isascii() and word.isdigit():
+        host, port = "127.0.0.1", word
+    elif not _is_ip(word) and not word.endswith("]"):
+        before, colon, after = word.rpartition(":")
+        host, port = (before, after) if colon else (word, port)
     host = host.strip("[]") or "127.0.0.1"
-    if not port.isdigit() or not 0 < int(port) < 65536:
-        raise UsageError(f"--bind cannot be {word!r}: it takes HOST:PORT, as in 127.0.0.1:8765.")
+    if not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536 or (":" in host and not _is_ip(host)):
+        raise UsageError(f"--bind cannot be {word!r}: it takes HOST:PORT, as in 127.0.0.1:{usual}.")
     return host, int(port)
+
+
+def _is_ip(word: str) -> bool:
+    try:
+        ipaddress.ip_address(word)
+    except ValueError:
+        return False
+    return True
+
+
+def listen(app: Any, host: str, port: int) -> None:
+    """Answers until it is stopped. ServerError where the place is taken, or is none of this machine's."""
+    import uvicorn
+
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        door = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ServerError(f"{host} port {port} cannot be listened at ({error.strerror or error}): name another behind --bind.") from None
+    with door:
+        uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[door])
 
 
 def is_loopback(host: str) -> bool:

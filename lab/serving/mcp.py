@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from lab import __version__
 from lab.errors import LabError, redact
 from lab.serving import tool
-from lab.serving.doors import guarded, is_loopback
+from lab.serving.doors import guarded, is_loopback, listen
 from lab.settings import Settings
 from lab.store.connect import Store
 
@@ -63,6 +63,4 @@ def http_app(server: Any, host: str, token: str | None) -> Any:
 
 
 def serve_http(server: Any, host: str, port: int, token: str | None) -> None:
-    import uvicorn
-
-    uvicorn.run(http_app(server, host, token), host=host, port=port, log_level="warning")
+    listen(http_app(server, host, token), host, port)

@@ -40,10 +40,11 @@ def enter_verdict(store: Store, verdict_id: str, baseline: str, a: str, b: str, 
         )
 
 
-def latest_run(store: Store, collection: str, gold: str, but: str) -> str | None:
-    """The last finished run on a collection with a gold set, other than `but`."""
+def latest_run(store: Store, collection: str, gold: str) -> str | None:
+    """The run on a collection with a gold set that ended last, of those that were made here (imported ones have no ledger)."""
     rows = store.rows(
-        "select run_id from lab.runs where collection = %(c)s and gold = %(g)s and status <> 'incomplete' and run_id <> %(b)s order by created_at desc, run_id desc limit 1",
-        {"c": collection, "g": gold, "b": but},
+        "select run_id from lab.runs r where collection = %(c)s and gold = %(g)s and status <> 'incomplete' "
+        "and exists (select from lab.ledger l where l.run_id = r.run_id and cardinality(l.passages) > 0) order by finished_at desc, created_at desc, run_id desc limit 1",
+        {"c": collection, "g": gold},
     )
     return str(rows[0][0]) if rows else None

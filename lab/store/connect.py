@@ -129,10 +129,14 @@ class Store:
             return connection.execute(query, parameters).fetchall()
 
     def table(self, query: Any, parameters: Mapping[str, Any] | None = None) -> tuple[list[str], list[TupleRow]]:
-        """The names of the columns, and all rows."""
+        """The names of the columns, and all rows, of one statement."""
         with self.single() as connection:
-            found = connection.execute(query, parameters)
-            return [column.name for column in found.description or ()], found.fetchall()
+            try:
+                with connection.pipeline():  # the extended protocol, in which nothing can follow a statement
+                    found = connection.execute(query, parameters)
+                    return [column.name for column in found.description or ()], found.fetchall()
+            except (psycopg.DataError, psycopg.ProgrammingError, psycopg.InternalError, psycopg.NotSupportedError) as error:
+                raise UsageError(f"the query cannot be answered ({str(error).strip().splitlines()[0]}): name one statement that reads.") from None
 
 
 def connect(url: str | None = None) -> Store:

@@ -243,13 +243,21 @@ def get_run(store: Store, run_id: str) -> RunRow:
     return RunRow(*rows[0])
 
 
+def is_run(store: Store, name: str) -> bool:
+    return bool(store.rows("select from lab.runs where run_id = %(n)s", {"n": name}))
+
+
+def is_experiment(store: Store, name: str) -> bool:
+    return bool(store.rows("select from lab.experiments where experiment_id = %(n)s", {"n": name}))
+
+
 def experiment_runs(store: Store, experiment_id: str) -> list[RunRow]:
     """The runs of one experiment in the order in which they were made."""
     rows = store.rows(f"select {_RUN} from lab.runs where experiment_id = %(id)s order by created_at, run_id", {"id": experiment_id})
     if not rows:
         owner = store.rows("select experiment_id from lab.runs where run_id = %(id)s", {"id": experiment_id})
         if owner:
-            whole = f"name its experiment {owner[0][0]}" if owner[0][0] else "reports are made of experiments, so make one with `lab ablate`"
+            whole = f"name its experiment {owner[0][0]}" if owner[0][0] else f"`lab report {experiment_id}` reports on it"
             raise UsageError(f"{experiment_id} is a single run: {whole}; `lab runs show {experiment_id}` shows the run.")
         known = [str(r[0]) for r in store.rows("select experiment_id from lab.experiments order by created_at desc limit 200")]
         raise unknown("experiment", experiment_id, known)
@@ -359,7 +367,8 @@ def first_relevant(store: Store, run_ids: Sequence[str]) -> dict[str, dict[str, 
 
 
 def answering_ranks(store: Store, run_id: str, questions: Sequence[str]) -> dict[str, dict[str, dict[str, int | None]]]:
-    """Question → chunk that answers it → arm or stage → its rank there (None: not in that list); from the ledger, so only of chunks that some arm brought."""
+    """Question → chunk that answers it → arm or stage → its rank there (None: not in that list); from the ledger, so only of chunks that some arm brought. Of an imported run, which
+    came without its ledger, the rank among the results (`returned`)."""
     rows = store.rows(
         "select question_id, chunk_id, stage, rank from lab.ledger_rows where run_id = %(r)s and question_id = any(%(q)s) and grade > 0 order by question_id, chunk_id, position",
         {"r": run_id, "q": list(questions)},
@@ -367,7 +376,19 @@ def answering_ranks(store: Store, run_id: str, questions: Sequence[str]) -> dict
     found: dict[str, dict[str, dict[str, int | None]]] = {}
     for question, chunk, stage, rank in rows:
         found.setdefault(str(question), {}).setdefault(str(chunk), {})[str(stage)] = None if rank is None else int(rank)
+    if not found and not has_ledger(store, run_id):
+        listed = store.rows(
+            "select r.question_id, p.chunk_id, r.rank from lab.results r join lab.passages p using (passage_id) where r.run_id = %(r)s and r.question_id = any(%(q)s) and r.grade > 0 order by 1, 3",
+            {"r": run_id, "q": list(questions)},
+        )
+        for question, chunk, rank in listed:
+            found.setdefault(str(question), {}).setdefault(str(chunk), {})["returned"] = int(rank)
     return found
+
+
+def has_ledger(store: Store, run_id: str) -> bool:
+    """Whether the ledger of a run is here: an imported run comes without."""
+    return bool(store.rows("select from lab.ledger where run_id = %(r)s and cardinality(passages) > 0 limit 1", {"r": run_id}))
 
 
 def chunk_names(store: Store, collection: Any, keys: Sequence[int]) -> dict[int, str]:
@@ -390,10 +411,11 @@ def losses(store: Store, run_ids: Sequence[str]) -> dict[str, dict[str, str]]:
     return found
 
 
-def links(store: Store, run_id: str) -> tuple[int, int]:
-    """(passages that links brought into the results of a run, how many of them newly cover a judgment)."""
+def links(store: Store, run_id: str, questions: Sequence[str]) -> tuple[int, int]:
+    """(passages that links brought into the results of some questions of a run, how many of them newly cover a judgment)."""
     row = store.rows(
-        "select count(*), count(*) filter (where grade > 0) from lab.results where run_id = %(r)s and linked_by is not null", {"r": run_id}
+        "select count(*), count(*) filter (where grade > 0) from lab.results where run_id = %(r)s and linked_by is not null and question_id = any(%(q)s)",
+        {"r": run_id, "q": list(questions)},
     )[0]
     return int(row[0]), int(row[1])
 

@@ -4,9 +4,12 @@ create table lab.noise (
     collection      text not null,
     gold_digest     text not null,
     settings_digest text not null,
+    corpus_digest   text not null,
     measure         text not null,
-    floor           double precision not null,  -- in the measure's unit
-    report          jsonb not null,
+    way             text not null,              -- again, shuffled, threads, rebuilt
+    floor           double precision not null,  -- difference of the means, in the measure's unit
+    a               text not null,              -- the run, and the one that repeats it
+    b               text not null,
     at              timestamptz not null default now()
 );
 create index noise_of on lab.noise (collection, gold_digest, measure, settings_digest);
@@ -16,6 +19,7 @@ create trigger kept before update or delete on lab.noise for each row execute fu
 create table lab.latency (
     latency_id bigint generated always as identity primary key,
     run_id     text not null references lab.runs,
+    pass       text not null,               -- runs that took turns in one pass share it: only their times can be compared
     questions  int not null,
     p50_ms     double precision not null,
     p95_ms     double precision not null,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import psycopg
 import pytest
 
 from lab.corpus.ingest import ingest
+from lab.errors import UsageError
 from lab.evaluation.gate import Policy, Rule, gate, read_policy
 from lab.evaluation.recorded import Run
 from lab.evaluation.run import run
@@ -80,19 +84,31 @@ def test_what_cannot_be_judged_is_no_pass(handbook: Store, base: Run, lab: Lab, 
     assert "could not judge" in summary.read_text() and "::warning title=retrieval gate::" in answer.err
 
 
-def test_a_margin_below_the_noise_cannot_be_judged(handbook: Store, base: Run, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs that should be the same lay six points apart: a loss of five says nothing. Measured with other settings, it says nothing of these."""
+def test_a_margin_below_the_noise_cannot_be_judged(handbook: Store, base: Run, lab: Lab) -> None:
+    """Runs that should be the same lay six points apart: a loss of five says nothing. What was measured with other settings, on other documents or for another measure says nothing of these;
+    another way that was quiet does not take it back; for a kind it is the floor of that kind."""
     other = run("handbook", load_gold(GOLD), store=handbook, rrf_k=11, dense_weight=0.9)
     row = runs.get_run(handbook, other.run_id)
-    words = ("--baseline", "main", "--run", other.run_id, "--json")
+    digest = row.inputs["corpus_digest"]
+
+    def floor(value: float, *, settings: str = row.settings_digest, documents: str = digest, measure: str = "hit@5", way: str = "rebuilt") -> None:
+        noise.enter(handbook, "handbook", row.gold_digest, settings, documents, [noise.Repeated(measure, way, value, base.run_id, other.run_id)])
+
+    words = ("--baseline", base.run_id, "--run", other.run_id, "--json")
     before = lab("gate", *words, store=handbook).json["outcome"]
-    noise.enter(handbook, "handbook", row.gold_digest, "of others", "hit@5", 0.06, {})
-    noise.enter(handbook, "handbook", row.gold_digest, row.settings_digest, "MRR", 0.06, {})
+    floor(0.06, settings="of others")
+    floor(0.06, documents="other documents")
+    floor(0.06, measure="RR@10")
     assert lab("gate", *words, store=handbook).json["outcome"] == before
-    noise.enter(handbook, "handbook", row.gold_digest, row.settings_digest, "hit@5", 0.06, {})
+    floor(0.06)
+    floor(0.0, way="again")
     told = lab("gate", *words, store=handbook)
     assert (told.code, told.json["outcome"]) == (3, "cannot_judge") and told.json["rules"][0]["reason"].startswith("noise_floor")
-    noise.enter(handbook, "handbook", row.gold_digest, row.settings_digest, "hit@5", 0.0, {})  # measured anew
+    kinds = {q for q, kind in other.kinds.items() if kind == "section" and q in other.by_question}
+    assert all(other.by_question[q]["hit@5"] == base.by_question[q]["hit@5"] for q in kinds), "of this kind nothing moved between the two"
+    section = lab("gate", *words, "--kinds", "section", store=handbook).json["rules"][0]
+    assert not section["reason"].startswith("noise_floor")
+    floor(0.0)  # measured anew
     assert lab("gate", *words, store=handbook).json["outcome"] == before
 
 
@@ -118,13 +134,17 @@ def test_several_rules_in_a_policy(handbook: Store, base: Run, lab: Lab, tmp_pat
     found = gate("main", other.run_id, policy, store=handbook)
     assert [r.outcome for r in found.rules] == ["pass", "pass", "pass"] and found.outcome == "pass"
     assert found.rules[2].value is not None and found.rules[2].value > 0
-    assert gate("main", other.run_id, Policy((Rule("hit@5", 0.05, ("nothing",)),)), store=handbook).outcome == "cannot_judge"
+    with pytest.raises(UsageError, match="known: citation, definition"):
+        gate("main", other.run_id, Policy((Rule("hit@5", 0.05, ("nothing",)),)), store=handbook)
 
 
 def test_latest_is_the_last_finished_run_and_verdicts_stay(handbook: Store, base: Run, lab: Lab) -> None:
     last = run("handbook", load_gold(GOLD), store=handbook)
     answer = lab("gate", "--baseline", "main", "--json", store=handbook)
     assert (answer.code, answer.json["run_id"]) == (0, last.run_id)
+    itself = lab("gate", "--baseline", last.run_id, "--json", store=handbook)
+    assert itself.code == 3 and "the last finished run is the baseline itself" in itself.json["diagnostic"]["message"]
+    assert lab("gate", "--baseline", last.run_id, "--run", last.run_id, store=handbook).code == 3
     with handbook.connection() as connection, pytest.raises(psycopg.Error, match="kept as they were entered"):
         connection.execute("update lab.verdicts set outcome = 'pass'")
     rows = lab("runs", "baselines", "--json", store=handbook).json["promotions"]
@@ -166,6 +186,55 @@ def test_other_documents_and_a_degraded_run_are_not_judged(store: Store, lab: La
     assert lab("runs", "promote", first.run_id, "--as", "latest", store=store).code == 2
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d.update(schema_version=99), "has the format 99"), (lambda d: d.update(results=[]), "does not follow from its results"), (lambda d: d.update(questions=d["questions"][:100]), "is scored and not listed"),
+        (lambda d: d["run"].update(health=None), "health is no object"), (lambda d: d["run"].update(inputs=[]), "inputs is no object"),
+        (lambda d: d.update(scores=[[q, m, float("nan") if m == "hit@5" else v] for q, m, v in d["scores"]]), "hit@5 of"),
+        (lambda d: d.update(scores=[[q, m, 7.0 if m == "hit@5" else v] for q, m, v in d["scores"]]), "7"),
+        (lambda d: d.update(scores=[[q, m, 1.0 if m == "hit@5" else v] for q, m, v in d["scores"]]), "does not follow from its results"),
+        (lambda d: d.update(scores=[[q, m, "x"] for q, m, v in d["scores"]]), "damaged"), (lambda d: d["run"].pop("seed"), "damaged"), (lambda d: d["run"].update(questions=3), "3 questions are promised"),
+    ],
+)  # fmt: skip
+def test_a_damaged_baseline_is_refused_and_enters_nothing(
+    change: Callable[[dict[str, Any]], object], said: str, handbook: Store, base: Run, lab: Lab, tmp_path: Path
+) -> None:
+    """As in an empty database of CI: the file's run is not here yet."""
+    lab("runs", "export", base.run_id, "--to", str(tmp_path / "b.json"), store=handbook)
+    data = json.loads((tmp_path / "b.json").read_text())
+    data["run"]["run_id"] = "r20200101-000000-00000000"
+    change(data)
+    (tmp_path / "b.json").write_text(json.dumps(data))
+    before = handbook.rows("select count(*) from lab.runs")
+    answer = lab("gate", "--baseline", str(tmp_path / "b.json"), "--run", base.run_id, store=handbook)
+    assert answer.code == 2 and said in answer.err and answer.err.count("\n") == 1, answer.err
+    assert handbook.rows("select count(*) from lab.runs") == before
+
+
+def test_equal_rankings_with_other_scores_are_no_pass(handbook: Store, base: Run, lab: Lab) -> None:
+    """Scores that were changed in the database: the rankings say the same, the scores do not, so nothing can be said."""
+    again = run("handbook", load_gold(GOLD), store=handbook)
+    with handbook.connection() as connection:
+        connection.execute("update lab.scores set value = 0 where run_id = %s and measure = 'hit@5'", [again.run_id])
+    answer = lab("gate", "--baseline", base.run_id, "--run", again.run_id, "--json", store=handbook)
+    assert answer.code == 3 and "scores_disagree" in answer.json["reasons"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rules = 3", "write [[rules]]"), ("alpha = 0\n[[rules]]\nmeasure = 'hit@5'", "alpha is 0"), ("[[rules]]\nmeasure = 'hit@5'\nmargin = 0", "rule 1"),
+        ("[[rules]]\nmeasure = 'hit@5'\n[[rules]]\nmeasure = 'p95'\nmargin = 0.5", "rule 2"), ("[[rules]]\nmeasure = 'hit@5'\nmargin = inf", "finite number"),
+        ("[[rules]]\nmeasure = 'hti@5'", "rule 1"), ("foo = 1", "foo"),
+    ],
+)  # fmt: skip
+def test_a_wrong_policy_names_its_file_and_rule(text: str, said: str, handbook: Store, base: Run, lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "gate.toml").write_text(text)
+    answer = lab("gate", "--baseline", "main", "--policy", str(tmp_path / "gate.toml"), store=handbook)
+    assert answer.code == 2 and said in answer.err and "--alpha" not in answer.err and (said == "foo" or "gate.toml" in answer.err), answer.err
+
+
 # ── in other people's tests, and in seconds ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -193,7 +262,9 @@ def test_a_team_asserts_in_its_own_tests(
     pytester.runpytest("-p", "no:cacheprovider").assert_outcomes(skipped=2)
     pytester.makeini("[pytest]\nlab_baseline = main")
     pytester.runpytest("-p", "no:cacheprovider", "-k", "same").assert_outcomes(passed=1, deselected=1)
-    pytester.runpytest("-p", "no:cacheprovider", "-k", "same", "--lab-baseline", "nobody").assert_outcomes(failed=1, deselected=1)
+    wrong = pytester.runpytest("-p", "no:cacheprovider", "-k", "same", "--lab-baseline", "nobody")
+    wrong.assert_outcomes(failed=1, deselected=1)
+    assert "unknown baseline 'nobody'" in wrong.stdout.str() and "pytest_plugin.py" not in wrong.stdout.str(), "a sentence, and no traceback of ours"
 
 
 def test_smoke_looks_at_health_alone(handbook: Store, base: Run, store: Store, lab: Lab, tmp_path: Path) -> None:

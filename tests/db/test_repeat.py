@@ -96,6 +96,21 @@ def test_an_interrupted_grid_goes_on(handbook: Store, half: GoldSet, monkeypatch
     (tail,) = kept  # a block that a power cut left half written is not read, and nothing before it is lost
     tail.write_bytes(tail.read_bytes() + (1000).to_bytes(8, "big") + bytes(32) + b"half")
     asked = len(searched)
+    path = tail
+    with journal.Journal("of a test") as torn:  # what is written behind the torn block can be read again
+        torn.path = path
+        torn._read(path)
+        assert len(torn.known) == 50 and torn.path is not None
+        torn.add(9_999, [(next(iter(torn.known.values()))[0][0], 0.0)])
+        torn._write()
+        torn.known = {}
+        torn._read(path)
+        assert len(torn.known) == 51
+        path.chmod(0o666)
+        with pytest.raises(PermissionError):
+            torn._read(path)
+        path.chmod(0o600)
+        torn.path = None
     searched.clear()
     searched.extend(["-"] * 101)  # past the place that stops
     again = ablate("handbook", half, factors, store=handbook)

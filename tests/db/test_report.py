@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from lab.errors import CannotJudge, UsageError
+from lab.evaluation.exchange import export_run, import_run
 from lab.evaluation.experiment import Experiment, ablate
+from lab.evaluation.latency import costs, time_runs
 from lab.evaluation.run import run
 from lab.gold.files import load_gold
 from lab.report import run_plots, tables
@@ -202,3 +204,63 @@ def test_objects_draw_themselves(grid: Experiment) -> None:
     import matplotlib.pyplot as plt
 
     plt.close("all")
+
+
+def test_runs_without_the_usual_measures(handbook: Store, grid: Experiment, lab: Lab, tmp_path: Path) -> None:
+    """The measure that all share decides where hit@5 is not one; with none in common nothing can be said; hit@k only at the k that all have."""
+    gold = load_gold(GOLD)
+    a, b = (run("handbook", gold, store=handbook, measures=["nDCG@10"], dense=dense) for dense in ("none", "hnsw"))
+    for names in ([a.run_id], [a.run_id, b.run_id]):
+        told = json.loads((write_report(names, store=handbook, to=tmp_path / f"n{len(names)}", timing=False) / "data.json").read_text())
+        assert "hit-at-k.png" not in told["figures"]
+    assert told["wins"][b.run_id] == "a" and "nDCG@10: better" in (tmp_path / "n2" / "report.md").read_text()
+    c, d = run("handbook", gold, store=handbook, measures=["hit@5", "hit@7"]), run("handbook", gold, store=handbook)
+    assert run_plots.cutoffs([c, d]) == [5]
+    write_report([c.run_id, d.run_id], store=handbook, to=tmp_path / "k", timing=False)
+    answer = lab("report", a.run_id, c.run_id, "--no-timing", store=handbook)
+    assert answer.code == 3 and "no measure in common" in answer.err
+    assert lab("report", grid.experiment_id, a.run_id, store=handbook).code == 2
+    with pytest.raises(UsageError, match="name an experiment"):
+        write_report([], store=handbook)
+
+
+def test_what_is_not_known_is_not_said(handbook: Store, store: Store, grid: Experiment, tmp_path: Path) -> None:
+    """Equal runs draw no band and call a flag inert; an imported run has no ledger, and the page says so; times of different passes are not put together."""
+    gold = load_gold(GOLD)
+    same = ablate("handbook", gold, {"ef_search": ["200", "100"]}, store=handbook)
+    folder_of = write_report(same, store=handbook, to=tmp_path / "same", timing=False)
+    text = (folder_of / "report.md").read_text()
+    assert "changed no ranking of any question" in text and "nothing changed in" not in text.split("##")[0]
+    assert "is not known" in json.loads((folder_of / "data.json").read_text())["figures"]["hit-at-k.png"]["alt"]
+    a, b = run("handbook", gold, store=handbook, dense="none"), run("handbook", gold, store=handbook)
+    for one in (a, b):
+        export_run(handbook, one.run_id, tmp_path / f"{one.run_id}.json")
+        import_run(store, tmp_path / f"{one.run_id}.json")
+    page = (write_report([a.run_id, b.run_id], store=store, to=tmp_path / "imported") / "report.html").read_text()
+    assert "Imported without ledger" in page and "No arm of either run" not in page and ">returned<" in page
+    for one in (a, b):
+        assert time_runs(handbook, [one.run_id], most=3)
+    assert costs(handbook, [a.run_id, b.run_id]) == {} and len(time_runs(handbook, [a.run_id, b.run_id], most=3)) == 2
+    assert len(costs(handbook, [a.run_id, b.run_id])) == 2
+
+
+def test_other_peoples_words_do_nothing_in_markdown() -> None:
+    assert tables.plain("a | <b> [x](y)\n`c`") == r"a \| \<b\> \[x\](y) \`c\`"
+    told = tables.Table("t", ("x", "n"), (("a", "1.5"), ("b", "–")))
+    assert tables.numeric_columns(told) == [False, True]
+
+
+def test_a_frame_reads_and_nothing_else(handbook: Store) -> None:
+    from lab.api import frame
+
+    assert list(frame("select 1 as one, 'x' as letter", store=handbook).columns) == ["one", "letter"]
+    for query in (
+        "delete from lab.scores",
+        "rollback; begin read write; create table lab.zz (x int); commit; select 1 as y",
+        "selct",
+        "",
+        "select 1; select 2",
+    ):
+        with pytest.raises(UsageError, match="one statement that reads"):
+            frame(query, store=handbook)
+    assert handbook.rows("select to_regclass('lab.zz')") == [(None,)]

@@ -268,8 +268,23 @@ def test_a_token_that_others_can_read_is_refused(served: Store, lab: Lab, tmp_pa
         ("localhost", "localhost", 8765),
         ("[::1]:81", "::1", 81),
         ("[::1]", "::1", 8765),
+        ("::1", "::1", 8765),
     ],
 )
 def test_addresses(word: str, host: str, port: int) -> None:
     assert doors.address(word) == (host, port)
     assert doors.is_loopback(host)
+
+
+def test_a_place_that_is_taken_is_4(lab: Lab, served: Store) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        answer = lab("ui", "--bind", f"127.0.0.1:{taken.getsockname()[1]}", store=served)
+    assert answer.code == 4 and "name another behind --bind" in answer.err and answer.out == ""
+
+
+@pytest.mark.parametrize("word", ["²", "1:2:3:x", "host:0", "host:99999", "a:b"])
+def test_what_is_no_address(word: str) -> None:
+    with pytest.raises(UsageError, match="HOST:PORT"):
+        doors.address(word)
