@@ -134,7 +134,8 @@ class Store:
             try:
                 with connection.pipeline():  # the extended protocol, in which nothing can follow a statement
                     found = connection.execute(query, parameters)
-                    return [column.name for column in found.description or ()], found.fetchall()
+                    rows = found.fetchall()
+                    return [column.name for column in found.description or ()], rows
             except (psycopg.DataError, psycopg.ProgrammingError, psycopg.InternalError, psycopg.NotSupportedError) as error:
                 raise UsageError(f"the query cannot be answered ({str(error).strip().splitlines()[0]}): name one statement that reads.") from None
 
