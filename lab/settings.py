@@ -230,7 +230,12 @@ class Settings(_Flags):
         reaches=("codes", "codes_after"),
     )
     candidates: int = _flag(
-        100, "rows (with dedup: exact classes) an arm contributes", low=1, high=10_000, unit="passages", reaches=("dense", "lexical", "external")
+        100,
+        "rows (with dedup: exact classes) an arm contributes",
+        low=1,
+        high=10_000,
+        unit="passages",
+        reaches=("dense", "lexical", "external", "claims"),
     )
     ef_search: int = _flag(200, "breadth of the HNSW search", low=1, high=1000, unit="nodes", reaches=("dense",), source="pgvector")
     rrf_k: int = _flag(
@@ -251,6 +256,16 @@ class Settings(_Flags):
     external_weight: float = _flag(
         1.0, "weight of the external arm in the fusion; at 0 it is not asked", off=0.0, low=0, high=1000, reaches=("fuse",)
     )
+    claims: str = _flag(
+        "off",
+        "verified claims vote for their passages: on, as an arm beside the others; only, in their place (lab claims extract makes them)",
+        off="off",
+        choices=("off", "on", "only"),
+        reaches=("claims",),
+    )
+    claims_weight: float = _flag(
+        1.0, "weight of the claims arm in the fusion; at 0 the arm is not executed", off=0.0, low=0, high=1000, reaches=("fuse",)
+    )
     authority_weight: float = _flag(
         0.3, "bonus of the highest authority tier, as a share of the best attainable fused score", off=0.0, low=0, high=10, reaches=("authority",)
     )
@@ -269,7 +284,7 @@ class Settings(_Flags):
         off="off",
         choices=("off", "exact", "near"),
         on="exact",
-        reaches=("dense", "lexical", "external", "fuse", "dedup", "links"),
+        reaches=("dense", "lexical", "external", "claims", "fuse", "dedup", "links"),
     )
     cites: str = _flag("off", "on: add passages that the top hits cite", off="off", choices=("off", "on"), reaches=("links",))
     defines: str = _flag(
@@ -339,7 +354,7 @@ class Settings(_Flags):
         "none",
         "what a document must be: conditions on its metadata, as in year>=2020, status=final|draft, source=standards/*",
         off="none",
-        reaches=("dense", "lexical", "external", "fuse", "dedup", "links"),
+        reaches=("dense", "lexical", "external", "claims", "fuse", "dedup", "links"),
     )
     k: int = _flag(10, "how many results are returned", low=1, high=1000, unit="passages", reaches=("cut",))
 
@@ -349,7 +364,7 @@ class Settings(_Flags):
         self._check_floor()
         if not self.arms:
             raise UsageError(
-                "no arm is left to search with: set --dense, --lexical or --external to something else than none (and its weight above 0)."
+                "no arm is left to search with: set --dense, --lexical, --external or --claims to something else than none (and its weight above 0)."
             )
 
     def _check_floor(self) -> None:
@@ -371,21 +386,29 @@ class Settings(_Flags):
     @property
     def dense_arm(self) -> str:
         """The dense arm that will be executed: `none` also at weight 0."""
-        return self.dense if self.dense_weight > 0 else "none"
+        return self.dense if self.dense_weight > 0 and not self.claims_only else "none"
 
     @property
     def lexical_arm(self) -> str:
-        return self.lexical if self.lexical_weight > 0 else "none"
+        return self.lexical if self.lexical_weight > 0 and not self.claims_only else "none"
 
     @property
     def external_arm(self) -> str:
-        return self.external if self.external_weight > 0 else "none"
+        return self.external if self.external_weight > 0 and not self.claims_only else "none"
+
+    @property
+    def claims_arm(self) -> str:
+        return self.claims if self.claims != "off" and self.claims_weight > 0 else "none"
+
+    @property
+    def claims_only(self) -> bool:
+        return self.claims == "only"
 
     @property
     def arms(self) -> dict[str, float]:
         """The arms that are on, with their weights in the fusion, in the order in which their shares of a score are added."""
-        on = {"dense": self.dense_arm, "lexical": self.lexical_arm, "external": self.external_arm}
-        weights = {"dense": self.dense_weight, "lexical": self.lexical_weight, "external": self.external_weight}
+        on = {"dense": self.dense_arm, "lexical": self.lexical_arm, "external": self.external_arm, "claims": self.claims_arm}
+        weights = {"dense": self.dense_weight, "lexical": self.lexical_weight, "external": self.external_weight, "claims": self.claims_weight}
         return {name: weights[name] for name, value in on.items() if value != "none"}
 
     @property

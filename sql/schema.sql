@@ -9,7 +9,7 @@ create table lab.meta (
     key   text primary key,
     value text not null
 );
-insert into lab.meta values ('schema_version', '7');
+insert into lab.meta values ('schema_version', '8');
 
 -- One row a collection; its documents live in the schema kb_<name>. `ingest` holds the ingest flags, fixed for the collection's life.
 create table lab.collections (
@@ -29,7 +29,8 @@ create table lab.collections (
     stale_rows    bigint not null default 0,
     created_at    timestamptz not null default now(),
     link_counts   jsonb not null default '{}',    -- what the last linking found and left out
-    codes         text not null default ''        -- version of the side tokens of its passages; '' = none were made
+    codes         text not null default '',       -- version of the side tokens of its passages; '' = none were made
+    escalation    text not null default ''        -- whom to ask where the collection has no answer
 );
 
 -- Login role → the tenant whose documents it may read: one role a tenant, never the role that owns the tables.
@@ -280,6 +281,24 @@ begin
         'from gone c cross join lateral (select coalesce(sum(cardinality(positions)), 0)::int as words from unnest(c.tsv)) w group by c.tenant) g '
         'where s.tenant is not distinct from g.tenant',
         tg_table_schema);
+    return null;
+end
+$$;
+
+-- Claims of passages that are no more are stale in the same transaction; those of a document that is gone at its end go with it (a replaced document is deleted and entered anew).
+create function lab.stale_claims() returns trigger language plpgsql as $$
+begin
+    execute format(
+        'update %1$I.claims set chunk_key = null, updated_at = clock_timestamp(), status = case when status in (''verified'', ''candidate'') then ''stale'' else status end '
+        'where chunk_key in (select key from gone)', tg_table_schema);
+    return null;
+end
+$$;
+create function lab.forget_claims() returns trigger language plpgsql as $$
+begin
+    execute format(
+        'with absent as (select $1 as source where not exists (select from %1$I.files where source = $1)), claims as (delete from %1$I.claims where source_id in (select source from absent)) '
+        'delete from %1$I.claim_passes where source_id in (select source from absent)', tg_table_schema) using old.source;
     return null;
 end
 $$;

@@ -181,7 +181,10 @@ def link(
     return 0
 
 
-def list_collections(name: str | None = None, *, json: Json = False) -> int:
+def list_collections(
+    name: str | None = None, *, escalation: Annotated[str | None, Parameter(help="of one collection: whom to ask where it has no answer, for `lab answer`")] = None,
+    json: Json = False,
+) -> int:  # fmt: skip
     """List the collections with what they hold; of one collection, what became of each of its files.
 
     Parameters
@@ -192,6 +195,11 @@ def list_collections(name: str | None = None, *, json: Json = False) -> int:
     from lab.store import collections, ledger
     from lab.store.connect import connect
 
+    if escalation is not None:
+        if name is None:
+            raise UsageError("--escalation belongs to one collection: name it.")
+        with connect() as store:
+            collections.set_escalation(store, collections.get(store, name), escalation)
     if name is not None:
         with connect() as store:
             entries = ledger.entries(store, collections.get(store, name))

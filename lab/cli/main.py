@@ -39,6 +39,7 @@ _COMMANDS = {
     "collections": ("lab.cli.corpus:list_collections", "List the collections."),
     "drop": ("lab.cli.corpus:drop", "Remove a collection."),
     "search": ("lab.cli.search:search", "Search a collection."),
+    "answer": ("lab.cli.answer:answer", "Answer a question from a collection, with checked citations."),
     "serve": ("lab.cli.serve:serve", "Serve search to agents by MCP."),
     "run": ("lab.cli.evaluate:run", "Search every question of a gold set once, and record it."),
     "ablate": ("lab.cli.evaluate:ablate", "Run every combination of some flags' values."),
@@ -83,6 +84,14 @@ _GROUPS = {
             "promote": ("lab.cli.gate:promote", "Make a run the baseline of a name."),
             "baselines": ("lab.cli.gate:list_baselines", "Every promotion of a baseline."),
             "lost": ("lab.cli.evidence:lost", "Where a run lost what answers its questions."),
+        },
+    ),
+    "claims": (
+        "Single facts with the passages that say them.",
+        {
+            "extract": ("lab.cli.claims:extract", "Take claims out of the documents of a collection."),
+            "search": ("lab.cli.claims:search", "Find claims that answer a question, without a model."),
+            "stats": ("lab.cli.claims:stats", "How many claims there are, by kind and status."),
         },
     ),
     "rerank": ("Rerankers of your own.", {"train": ("lab.cli.rerank:train", "Train a small cross-encoder on judgments of yours.")}),

@@ -14,7 +14,9 @@ from lab.progress import say
 
 def serve(
     *,
-    mcp: Annotated[bool, Parameter(negative=(), help="the tools search_knowledge_base, get_passage and list_collections by MCP")] = False,
+    mcp: Annotated[
+        bool, Parameter(negative=(), help="the tools search_knowledge_base, recall_claims, answer, get_passage and list_collections by MCP")
+    ] = False,
     bind: Annotated[str | None, Parameter(help="HOST:PORT for streamable HTTP at /mcp; default: standard input and output")] = None,
     token_file: Annotated[
         Path | None, Parameter(help="file (mode 0600) with the bearer token; required for any other host than this machine")

@@ -14,13 +14,25 @@ from lab.evaluation.recorded import Run, of_rows
 from lab.evaluation.shown import Shown, draw
 from lab.evaluation.statistics.exact import least_changed
 from lab.evaluation.statistics.paired import ALPHA, Paired, PairedTests, equivalent, non_inferior
+from lab.settings import Settings
 from lab.store import runs
 from lab.store.connect import Store, connect
 
 PRIMARY = "hit@5"
 SHARES = frozenset({"hit", "short", "primary_first", "all_hit"})  # measures that are 0 or 1 for a question
 LOWER = frozenset({"short"})  # of which less is better
-_INPUTS = ("corpus_digest", "link_digest", "link_extractor", "embedder", "model_digest", "language", "index_build", "authority", "reranker_digest")
+_INPUTS = (
+    "corpus_digest",
+    "link_digest",
+    "link_extractor",
+    "embedder",
+    "model_digest",
+    "language",
+    "index_build",
+    "authority",
+    "reranker_digest",
+    "claims_digest",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +178,9 @@ def not_comparable(a: runs.RunRow, b: runs.RunRow) -> list[str]:
 
 def differing_flags(a: runs.RunRow, b: runs.RunRow) -> dict[str, tuple[Any, Any]]:
     """Flag → (in a, in b), of those that differ."""
-    return {name: (a.settings.get(name), value) for name, value in b.settings.items() if a.settings.get(name) != value}
+    usual = Settings().as_dict()  # of flags that an older run did not know
+    ours, theirs = ({**usual, **row.settings} for row in (a, b))
+    return {name: (ours.get(name), value) for name, value in theirs.items() if ours.get(name) != value}
 
 
 def differing_inputs(a: runs.RunRow, b: runs.RunRow) -> dict[str, tuple[Any, Any]]:

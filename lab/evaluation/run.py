@@ -33,7 +33,7 @@ from lab.retrieval.context import Corpus
 from lab.retrieval.rescore import reranker
 from lab.retrieval.search import check_runnable, open_corpus, question_vectors
 from lab.settings import Settings, named
-from lab.store import documents, runs
+from lab.store import claims, documents, runs
 from lab.store.connect import Store, connect
 from lab.text import digest, text_hash
 
@@ -223,6 +223,7 @@ def _inputs(corpus: Corpus, settings: Settings) -> dict[str, Any]:
         "ingest": c.ingest.as_dict(), "corpus_digest": c.corpus_digest, "link_digest": c.link_digest, "link_extractor": c.link_extractor, "embedder": c.embedder,
         "model_digest": c.model_digest, "language": c.language, "index_build": dict(c.index_build), "stale_rows": c.stale_rows, "authority": dict(c.authority),
         "chunks": corpus.chunks, "without_vector": corpus.without_vector, "reranker": settings.reranker, "reranker_digest": second.digest if second is not None else None,
+        "claims_digest": claims.digest_of(corpus.store, c) if settings.claims_arm != "none" else None,
     }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from lab.errors import LabError, UsageError, unknown
 from lab.models.embedders import embedder
 from lab.records import ArmList, Candidate, Diagnostic, Hit, Ledger, Provenance, Result, SearchResult, Window
 from lab.retrieval.analyse import by_entities, by_intent, rewritten
+from lab.retrieval.claims_arm import claims_arm
 from lab.retrieval.context import Context, Corpus, Lookups
 from lab.retrieval.external import external_arm
 from lab.retrieval.fuse import fuse
@@ -24,11 +25,11 @@ from lab.retrieval.rescore import reranker
 from lab.retrieval.stages import STAGES, Stage
 from lab.settings import Settings, named
 from lab.store import arms as queries
-from lab.store import collections, documents, written
+from lab.store import claims, collections, documents, written
 from lab.store.connect import Store, connect
 from lab.store.lexical import lexical
 
-ARMS = ("dense", "lexical", "external")  # in the order in which their shares of a fused score are added
+ARMS = ("dense", "lexical", "external", "claims")  # in the order in which their shares of a fused score are added
 
 
 def search(
@@ -74,6 +75,11 @@ def check_runnable(corpus: Corpus, settings: Settings) -> None:
     name = corpus.collection.name
     if settings.external_arm.startswith("trec:") and settings.external not in corpus.given:
         raise UsageError("a TREC run is scored by `lab run NAME --gold SET --from-trec FILE`.")
+    if settings.claims_arm != "none":
+        if corpus.store.tenant is not None:
+            raise UsageError("claims belong to the owner of the database: a tenant's login searches with --claims off.")
+        if not claims.there(corpus.store, corpus.collection):
+            raise UsageError(f"collection {name!r} has no verified claims: run `lab claims extract {name}`, or say --claims off.")
     if corpus.collection.dim is None:
         if settings.dense_arm != "none":
             raise UsageError(f"collection {name!r} was ingested with --embedder none: search it with --dense none.")
@@ -111,6 +117,8 @@ def fetch_arm(corpus: Corpus, question: str, settings: Settings, vector: np.ndar
         return None
     if name == "external":
         return external_arm(corpus, question, settings)
+    if name == "claims":
+        return claims_arm(corpus, question, settings)
     return lexical(
         corpus.store, corpus.collection, question,
         ranker=settings.lexical_arm, mode=settings.query_mode, candidates=settings.candidates, by_class=by_class,

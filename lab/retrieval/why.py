@@ -118,8 +118,8 @@ def _distance(corpus: Corpus, question: str, settings: Settings, vector: np.ndar
             / (np.linalg.norm(stored.astype(np.float64)) * np.linalg.norm(vector.astype(np.float64)))
         )
         return f"dense: similarity {mine:.3f}{last}"
-    if arm == "external":
-        return f"external: not among its {listed.got} results"
+    if arm in {"external", "claims"}:
+        return f"{arm}: not among its {listed.got} results"
     alone = lexical(
         corpus.store, corpus.collection, question, ranker=settings.lexical_arm, mode=settings.query_mode, candidates=1, by_class=False, chunks=corpus.chunks,
         codes=settings.codes == "on", lacks=corpus.lacks, restriction=Restriction(frozenset({key})),

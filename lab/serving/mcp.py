@@ -14,7 +14,7 @@ from lab.store.connect import Store
 
 
 def build(store: Store, scope: tool.Scope = tool.EVERYTHING, settings: Settings | None = None, max_tokens: int = tool.MAX_TOKENS) -> Any:
-    """An MCPServer with the tools search_knowledge_base, get_passage and list_collections. Its collections are those of now."""
+    """An MCPServer with the tools search_knowledge_base, recall_claims, answer, get_passage and list_collections. Its collections are those of now."""
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
     from pydantic import Field
@@ -37,6 +37,12 @@ def build(store: Store, scope: tool.Scope = tool.EVERYTHING, settings: Settings 
     def search_knowledge_base(collection: Any, query: Any, top_k: Any = tool.TOP_K) -> Any:
         return answered(lambda: tool.search_knowledge_base(store, collection, query, top_k, settings=settings, max_tokens=max_tokens, scope=scope))
 
+    def recall_claims(collection: Any, query: Any, top_k: Any = tool.TOP_K, kind: Any = None) -> Any:
+        return answered(lambda: tool.recall_claims(store, collection, query, top_k, kind, scope=scope))
+
+    def answer(collection: Any, query: Any) -> Any:
+        return answered(lambda: tool.answer(store, collection, query, settings=settings, scope=scope))
+
     def get_passage(collection: Any, passage_id: Any, neighbours: Any = 0) -> Any:
         return answered(lambda: tool.get_passage(store, collection, passage_id, neighbours, scope=scope))
 
@@ -46,9 +52,14 @@ def build(store: Store, scope: tool.Scope = tool.EVERYTHING, settings: Settings 
     passage = Annotated[str, Field(description=f"as {tool.NAME} returned it")]
     around = Annotated[int, Field(description="how many passages before and behind it come too", ge=0, le=5)]
     search_knowledge_base.__annotations__ = {"collection": which, "query": question, "top_k": many, "return": dict[str, Any]}
+    of_kind: Any = Annotated[str | None, Field(description="only claims of this kind, as definition, requirement or limit")]
+    answer.__annotations__ = {"collection": which, "query": question, "return": dict[str, Any]}
+    recall_claims.__annotations__ = {"collection": which, "query": question, "top_k": many, "kind": of_kind, "return": dict[str, Any]}
     get_passage.__annotations__ = {"collection": which, "passage_id": passage, "neighbours": around, "return": dict[str, Any]}
     list_collections.__annotations__ = {"return": dict[str, Any]}
     server.add_tool(search_knowledge_base, name=tool.NAME, description=tool.DESCRIPTION)
+    server.add_tool(recall_claims, name=tool.CLAIMS_NAME, description=tool.CLAIMS_DESCRIPTION)
+    server.add_tool(answer, name=tool.ANSWER_NAME, description=tool.ANSWER_DESCRIPTION)
     server.add_tool(get_passage, name="get_passage", description="Read one passage by its id, with its neighbours in the document.")
     server.add_tool(list_collections, name="list_collections", description="The collections that can be searched, and how much they hold.")
     return server

@@ -13,7 +13,9 @@ from lab.config import trace
 from lab.errors import UsageError, unknown
 from lab.models.embedders import embedder
 from lab.records import Result, SearchResult
+from lab.retrieval.recall import recall
 from lab.retrieval.search import open_corpus, search
+from lab.serving import answers
 from lab.settings import Settings
 from lab.store import collections, documents, traces
 from lab.store.connect import Store
@@ -78,10 +80,7 @@ def search_knowledge_base(
     arm that emptied it. `left_out` counts passages that did not fit.
     """
     name = scope.check(store, collection)
-    if not isinstance(query, str) or not query.strip():
-        raise UsageError("query must be a text that is not empty: the question, in words.")
-    if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= MOST:
-        raise UsageError(f"top_k cannot be {str(top_k)[:50]!r}: it takes a whole number from 1 to {MOST}.")
+    _check(query, top_k)
     chosen = (settings or Settings()).with_words({"k": str(top_k)})
     corpus = open_corpus(store, name)
     if corpus.collection.dim is None and chosen.dense != "none":
@@ -97,6 +96,86 @@ def search_knowledge_base(
         "left_out": left_out,
         "diagnostic": None if found.diagnostic is None else {"stage": found.diagnostic.stage, "message": found.diagnostic.message},
     }
+
+
+CLAIMS_NAME = "recall_claims"
+CLAIMS_DESCRIPTION = (
+    "Recall single facts (definitions, requirements, limits) that answer a question, each with the passage that says it: one line where a passage is too much. "
+    "The passage is the authority: cite its passage_id. An empty list comes with a diagnostic that says why."
+)
+
+
+def claims_schema(store: Store, scope: Scope = EVERYTHING) -> dict[str, Any]:
+    """`recall_claims` in the schema of function calling."""
+    return {
+        "type": "function",
+        "function": {
+            "name": CLAIMS_NAME,
+            "description": CLAIMS_DESCRIPTION,
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "collection": {"type": "string", "enum": scope.names(store), "description": "where to search"},
+                    "query": {"type": "string", "minLength": 1, "description": "the question, in words"},
+                    "top_k": {"type": "integer", "minimum": 1, "maximum": MOST, "default": TOP_K, "description": "how many claims at most"},
+                    "kind": {"type": "string", "description": "only claims of this kind, as definition, requirement or limit"},
+                },
+                "required": ["collection", "query"],
+                "additionalProperties": False,
+            },
+        },
+    }
+
+
+def recall_claims(store: Store, collection: Any, query: Any, top_k: Any = TOP_K, kind: Any = None, *, scope: Scope = EVERYTHING) -> dict[str, Any]:
+    """At most `top_k` verified claims by words, best first; no model is loaded. Raises UsageError, one sentence that a model can act on, for an argument that is wrong."""
+    name = scope.check(store, collection)
+    _check(query, top_k)
+    if kind is not None and not isinstance(kind, str):
+        raise UsageError(f"kind cannot be {str(kind)[:50]!r}: it takes a word, as definition.")
+    found = recall(store, name, query, k=top_k, kinds=[kind] if kind else [])
+    return {
+        "schema_version": 1, "collection": name, "query": query,
+        "claims": [
+            {
+                "claim_id": c.claim_id, "statement": c.statement, "kind": c.kind, "confidence": c.confidence, "authority": c.authority, "quote": c.quote, "passage_id": c.chunk_id,
+                "source": c.source, "start": c.start, "end": c.end,
+            }
+            for c in found.claims
+        ],
+        "diagnostic": {"stage": "claims", "message": found.said} if found.said else None,
+    }  # fmt: skip
+
+
+ANSWER_NAME = "answer"
+ANSWER_DESCRIPTION = (
+    "Answer a question from a collection in sentences quoted from its passages, each with its source; or learn that the collection has no answer, and whom to ask. "
+    "Nothing is added that the passages do not say."
+)
+
+
+def answer(store: Store, collection: Any, query: Any, *, settings: Settings | None = None, scope: Scope = EVERYTHING) -> dict[str, Any]:
+    """An extractive answer, as `lab answer --json` gives it. Raises UsageError for an argument that is wrong."""
+    name = scope.check(store, collection)
+    _check(query, 1)
+    return answers.answer(store, name, query, settings=settings).to_json()
+
+
+def answer_schema(store: Store, scope: Scope = EVERYTHING) -> dict[str, Any]:
+    """`answer` in the schema of function calling."""
+    properties = {
+        "collection": {"type": "string", "enum": scope.names(store), "description": "where to search"},
+        "query": {"type": "string", "minLength": 1, "description": "the question, in words"},
+    }
+    parameters = {"type": "object", "properties": properties, "required": ["collection", "query"], "additionalProperties": False}
+    return {"type": "function", "function": {"name": ANSWER_NAME, "description": ANSWER_DESCRIPTION, "parameters": parameters}}
+
+
+def _check(query: Any, top_k: Any) -> None:
+    if not isinstance(query, str) or not query.strip():
+        raise UsageError("query must be a text that is not empty: the question, in words.")
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= MOST:
+        raise UsageError(f"top_k cannot be {str(top_k)[:50]!r}: it takes a whole number from 1 to {MOST}.")
 
 
 def get_passage(store: Store, collection: Any, passage_id: Any, neighbours: Any = 0, *, scope: Scope = EVERYTHING) -> dict[str, Any]:

@@ -252,6 +252,18 @@ def set_link_counts(store: Store, collection: Collection, counts: Mapping[str, i
         connection.execute("update lab.collections set link_counts = %s where name = %s", [entry, collection.name])
 
 
+def escalation(store: Store, collection: Collection) -> str:
+    """Whom to ask where the collection has no answer; empty where nobody said."""
+    if collection.tenant is not None:
+        return ""
+    return str(store.rows("select escalation from lab.collections where name = %(n)s", {"n": collection.name})[0][0])
+
+
+def set_escalation(store: Store, collection: Collection, text: str) -> None:
+    with store.connection() as connection:
+        connection.execute("update lab.collections set escalation = %s where name = %s", [text, collection.name])
+
+
 def set_authority(store: Store, collection: Collection, rules: Mapping[str, Any], tiers: Mapping[str, int]) -> None:
     """Stores the rules and the tier of each source named in `tiers`."""
     with store.connection() as connection:

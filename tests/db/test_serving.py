@@ -160,7 +160,7 @@ async def _talk(target: Any) -> dict[str, Any]:
 
 
 def _check(seen: dict[str, Any]) -> None:
-    assert set(seen["tools"]) == {"search_knowledge_base", "get_passage", "list_collections"}
+    assert set(seen["tools"]) == {"search_knowledge_base", "recall_claims", "answer", "get_passage", "list_collections"}
     schema = seen["tools"]["search_knowledge_base"].input_schema
     assert schema["properties"]["collection"]["enum"] == ["letters", "pumps"]
     assert schema["required"] == ["collection", "query"]
