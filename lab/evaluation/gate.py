@@ -302,7 +302,7 @@ def _judge(
     return ruled
 
 
-def _ruled(rule: Rule, paired: Paired | None, single: float, together: float, alpha: float, same: bool, noise: float) -> Ruled:
+def _ruled(rule: Rule, paired: Paired | None, single: float, together: float, alpha: float, same: bool, noise: float = 0.0) -> Ruled:
     if paired is None:
         return Ruled(rule, "cannot_judge", f"{rule.measure} was not computed in both runs, or is about none of these questions")
     if same:
