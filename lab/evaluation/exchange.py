@@ -64,7 +64,7 @@ def import_run(store: Store, path: Path) -> tuple[str, bool]:
         raise UsageError(f"{path} cannot be read ({error.strerror}): name a file of `lab runs export`.") from None
     except ValueError:
         raise UsageError(f"{path} is no JSON: name a file of `lab runs export`.") from None
-    if isinstance(data, dict) and data.get("kind") == KIND and data.get("schema_version") != 1:
+    if isinstance(data, dict) and data.get("kind") == KIND and data.get("schema_version", 1) != 1:
         raise UsageError(f"{path} has the format {data.get('schema_version')!r}, this lab reads 1: upgrade the lab, or export the run anew.")
     if not isinstance(data, dict) or data.get("kind") != KIND or not data.keys() >= _NEEDED:
         raise UsageError(f"{path} is no exported run: make one by `lab runs export RUN --to FILE`.")

@@ -17,7 +17,7 @@ from lab.evaluation.gate import Policy, Rule, gate, read_policy
 from lab.evaluation.recorded import Run
 from lab.evaluation.run import run
 from lab.evaluation.smoke import stratified
-from lab.gold.files import load_gold, save_gold
+from lab.gold.files import load_gold, only, save_gold
 from lab.records import Judgment, Question
 from lab.resources import folder
 from lab.store import baselines, collections, noise, runs
@@ -243,24 +243,25 @@ def test_a_team_asserts_in_its_own_tests(
 ) -> None:
     """Three tests of somebody else: equal settings pass, a lost arm fails with the verdict's words, no baseline skips."""
     monkeypatch.setenv("LAB_DATABASE_URL", handbook.dsn)
+    baselines.promote(handbook, "half", run("handbook", only(load_gold(GOLD), "dev"), store=handbook).run_id, "of a team", "ann")
     pytester.makepyfile(
         f"""
         GOLD = {str(GOLD)!r}
 
         def test_same(lab_gate):
-            verdict = lab_gate("handbook", GOLD)
+            verdict = lab_gate("handbook", GOLD, split="dev")
             assert verdict.outcome == "pass", verdict
 
         def test_worse(lab_gate):
-            verdict = lab_gate("handbook", GOLD, lexical="none", margin=0.05)
+            verdict = lab_gate("handbook", GOLD, split="dev", lexical="none", margin=0.05)
             assert verdict.outcome == "pass", verdict
         """
     )
-    told = pytester.runpytest("--lab-baseline", "main", "-p", "no:cacheprovider")
+    told = pytester.runpytest("--lab-baseline", "half", "-p", "no:cacheprovider")
     told.assert_outcomes(passed=1, failed=1)
     told.stdout.fnmatch_lines(["*retrieval gate*", "pass: not worse than the baseline*", "regression (*", "*hit@5, margin 0.05: regression*"])
     pytester.runpytest("-p", "no:cacheprovider").assert_outcomes(skipped=2)
-    pytester.makeini("[pytest]\nlab_baseline = main")
+    pytester.makeini("[pytest]\nlab_baseline = half")
     pytester.runpytest("-p", "no:cacheprovider", "-k", "same").assert_outcomes(passed=1, deselected=1)
     wrong = pytester.runpytest("-p", "no:cacheprovider", "-k", "same", "--lab-baseline", "nobody")
     wrong.assert_outcomes(failed=1, deselected=1)
@@ -290,7 +291,9 @@ def test_smoke_looks_at_health_alone(handbook: Store, base: Run, store: Store, l
 
 def test_runs_on_indexes_built_anew_are_no_regression(handbook: Store, base: Run) -> None:
     """Five times the same settings after `lab index`: small collections compare all vectors, so the lists stay the same."""
+    asked = only(load_gold(GOLD), "dev")
+    first = run("handbook", asked, store=handbook).run_id
     for _ in range(5):
         collections.build_indexes(handbook, collections.get(handbook, "handbook"))
-        verdict = gate("main", run("handbook", load_gold(GOLD), store=handbook).run_id, store=handbook)
+        verdict = gate(first, run("handbook", asked, store=handbook).run_id, store=handbook)
         assert (verdict.outcome, verdict.rules[0].reason) == ("pass", "no ranking changed")

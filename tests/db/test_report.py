@@ -14,7 +14,7 @@ from lab.evaluation.exchange import export_run, import_run
 from lab.evaluation.experiment import Experiment, ablate
 from lab.evaluation.latency import costs, time_runs
 from lab.evaluation.run import run
-from lab.gold.files import load_gold
+from lab.gold.files import load_gold, only
 from lab.report import run_plots, tables
 from lab.report.page import write_report
 from lab.resources import folder
@@ -208,7 +208,7 @@ def test_objects_draw_themselves(grid: Experiment) -> None:
 
 def test_runs_without_the_usual_measures(handbook: Store, grid: Experiment, lab: Lab, tmp_path: Path) -> None:
     """The measure that all share decides where hit@5 is not one; with none in common nothing can be said; hit@k only at the k that all have."""
-    gold = load_gold(GOLD)
+    gold = only(load_gold(GOLD), "dev")
     a, b = (run("handbook", gold, store=handbook, measures=["nDCG@10"], dense=dense) for dense in ("none", "hnsw"))
     for names in ([a.run_id], [a.run_id, b.run_id]):
         told = json.loads((write_report(names, store=handbook, to=tmp_path / f"n{len(names)}", timing=False) / "data.json").read_text())
@@ -226,7 +226,7 @@ def test_runs_without_the_usual_measures(handbook: Store, grid: Experiment, lab:
 
 def test_what_is_not_known_is_not_said(handbook: Store, store: Store, grid: Experiment, tmp_path: Path) -> None:
     """Equal runs draw no band and call a flag inert; an imported run has no ledger, and the page says so; times of different passes are not put together."""
-    gold = load_gold(GOLD)
+    gold = only(load_gold(GOLD), "dev")
     same = ablate("handbook", gold, {"ef_search": ["200", "100"]}, store=handbook)
     folder_of = write_report(same, store=handbook, to=tmp_path / "same", timing=False)
     text = (folder_of / "report.md").read_text()
