@@ -414,6 +414,7 @@ VARIABLES = {
     "tokens": "{e=prv2041,w:valv}", "chunks": "575", "paths": "{}",
     "vector": "[" + ",".join(["0.1"] * 384) + "]", "limit": "5", "question": "quiet hour", "index": "kb_handbook.chunks_bm25", "tsquery": "'quiet' | 'hour'",
     "language": "english", "mode": "any", "classes": "{}", "keys": "{1,2}", "terms": '{"quiet hour"}', "parents": "{1,2,3}", "term": "quiet hour", "cap": "9",
+    "statuses": "{verified}", "kinds": "{definition}", "confidence": "0", "authority": "0", "floor": "0.3",
 }  # fmt: skip
 
 
