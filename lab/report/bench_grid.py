@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import secrets
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -44,8 +45,9 @@ def grid_speed() -> dict[str, float]:
         few = _every(asked, _RERANKED)
         heavy = {"defines": "question", "authority_weight": "0.3"}
         cold = [Path(scratch) / str(seed) for seed in range(3)]
+        drawn = secrets.randbelow(2**30)  # other weights each time: scores of an earlier call would be cached
         for seed, path in enumerate(cold):
-            training.cut(training.Recipe(seed=seed, layers=6, longest=512), path)
+            training.cut(training.Recipe(seed=drawn + seed, layers=6, longest=512), path)
         alone = _seconds(store, few, {"dedup": ["exact"]}, {**heavy, "reranker": f"cross-encoder:{cold[0]}"}, single=True)
         figures["questions with a cross-encoder"] = float(len(few.questions))
         figures["one member with a cross-encoder, cold, seconds"] = alone
