@@ -49,7 +49,8 @@ def lab_gate(request: pytest.FixtureRequest) -> Callable[..., Verdict]:
         kinds: tuple[str, ...] = (), policy: str | Path | None = None, run: str | None = None, **flags: Any,
     ) -> Verdict:  # fmt: skip
         from lab.errors import LabError, UsageError
-        from lab.evaluation.gate import Policy, Rule, gate, read_policy
+        from lab.evaluation.gate import gate
+        from lab.evaluation.policy import Policy, Rule, read_policy
         from lab.evaluation.run import run as execute
         from lab.store.connect import connect
 

@@ -3,196 +3,27 @@
 The command line's options, the axes of a grid, the digest, the table in README and the columns of `lab.runs` all come from the
 fields below. A flag is a field of `Settings` (how a question is searched) or of `IngestSettings` (how documents become chunks).
 
-Words: `0`, `false`, `no` and `off` mean the off value, `1`, `true`, `yes` and `on` the first on value; a number is a number where the
-flag is numeric. `Settings` holds the canonical value; what was typed is kept apart as `passed`.
+`Settings` holds the canonical value (`lab.flags` makes it of a typed word); what was typed is kept apart as `passed`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
 
 from lab import filters
 from lab.errors import UsageError, unknown
-from lab.text import digest
-
-Value = str | int | float
+from lab.flags import Flags, Value, check, declared
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
-    """What is known of one flag. `reaches` names the arms or the stage that read it."""
-
-    name: str
-    type: Literal["choice", "int", "float", "text"]
-    default: Value
-    off: Value | None
-    meaning: str
-    source: str = ""
-    unit: str = ""
-    choices: tuple[str, ...] = ()
-    low: float = -math.inf
-    high: float = math.inf
-    reaches: tuple[str, ...] = ()
-    on: Value | None = None
-    open: str = ""  # of a choice that also takes other words: what they look like
-
-    @property
-    def first_on(self) -> Value | None:
-        """What `on` stands for: the declared on value, else the first choice that is not the off value, else a number's default if that is not off."""
-        if self.on is not None:
-            return self.on
-        if self.type == "choice":
-            return next((c for c in self.choices if c != self.off), None)
-        return self.default if self.default != self.off else None
-
-    def parse(self, word: str) -> Value:
-        """The canonical value of a word as typed; raises UsageError with the accepted values."""
-        text = word.strip()
-        lower = text.lower()
-        if self.type == "text":
-            return self.off if lower in {"0", "false", "no", "off", "none"} and self.off is not None else word
-        if self.type == "choice":
-            if lower in self.choices:
-                return lower
-            if lower in {"0", "false", "no", "off"} and self.off is not None:
-                return self.off
-            if lower in {"1", "true", "yes", "on"} and self.first_on is not None:
-                return self.first_on
-            if self.takes(text):
-                return text
-            raise UsageError(f"--{self.option} cannot be {word!r}: it takes {', '.join(self.choices)}{f' or {self.open}' if self.open else ''}.")
-        if lower in {"false", "no", "off", "none"} and self.off is not None:
-            return self.off
-        if lower in {"true", "yes", "on"} and self.first_on is not None:
-            return self.first_on
-        try:
-            number = float(text)
-        except ValueError:
-            raise UsageError(f"--{self.option} cannot be {word!r}: it takes a number{self.range}.") from None
-        if not math.isfinite(number) or not self.low <= number <= self.high:
-            raise UsageError(f"--{self.option} cannot be {word}: it takes a number{self.range}.")
-        if self.type == "int":
-            if number != int(number):
-                raise UsageError(f"--{self.option} cannot be {word}: it takes a whole number{self.range}.")
-            return int(number)
-        return number
-
-    def takes(self, word: str) -> bool:
-        """Whether an open choice takes a word that is none of its choices: one with a colon or a slash, or an existing folder."""
-        return bool(self.open) and word.lower() not in self.choices and (":" in word or "/" in word or Path(word).is_dir())
-
-    @property
-    def option(self) -> str:
-        return self.name.replace("_", "-")
-
-    @property
-    def range(self) -> str:
-        if math.isinf(self.low) and math.isinf(self.high):
-            return ""
-        return f" from {self.low:g} to {self.high:g}" if not math.isinf(self.high) else f" of at least {self.low:g}"
-
-
-def _flag(
-    default: Value,
-    meaning: str,
-    *,
-    off: Value | None = None,
-    choices: tuple[str, ...] = (),
-    low: float = -math.inf,
-    high: float = math.inf,
-    unit: str = "",
-    source: str = "",
-    reaches: tuple[str, ...] = (),
-    on: Value | None = None,
-    open: str = "",
-) -> Any:
-    kind: Literal["choice", "int", "float", "text"] = (
-        "choice" if choices else "text" if isinstance(default, str) else "float" if isinstance(default, float) else "int"
-    )
-    return field(
-        default=default,
-        metadata={
-            "flag": functools.partial(
-                Flag,
-                type=kind,
-                default=default,
-                off=off,
-                meaning=meaning,
-                source=source,
-                unit=unit,
-                choices=choices,
-                low=low,
-                high=high,
-                reaches=reaches,
-                on=on,
-                open=open,
-            )
-        },
-    )
-
-
-_S = TypeVar("_S", bound="_Flags")
-
-
-class _Flags:
-    """What `Settings` and `IngestSettings` share: parsing words, changing values, digest."""
-
-    @classmethod
-    def flags(cls) -> Mapping[str, Flag]:
-        """Name → flag, in order of declaration."""
-        return _flags_of(cls)  # type: ignore[arg-type]
-
-    @classmethod
-    def flag(cls, name: str) -> Flag:
-        known = cls.flags()
-        key = name.strip().lstrip("-").replace("-", "_")
-        if key not in known:
-            raise unknown("flag", name, known)
-        return known[key]
-
-    def with_words(self: _S, words: Mapping[str, str]) -> _S:
-        """These settings with the named flags set from words as typed."""
-        changes = {}
-        for name, word in words.items():
-            flag = self.flag(name)
-            changes[flag.name] = flag.parse(word)
-        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
-
-    def as_dict(self) -> dict[str, Value]:
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
-
-    @property
-    def digest(self) -> str:
-        """12 hex digits that name this combination of values."""
-        return digest(self.as_dict())[:12]
-
-    def reaching(self, *stages: str) -> tuple[tuple[str, Value], ...]:
-        """The (name, value) pairs of the flags that reach any of `stages`: a key for work that depends on no other flag."""
-        return tuple((name, getattr(self, name)) for name in _reaching(type(self), stages))  # type: ignore[arg-type]
-
-
-@functools.cache
-def _flags_of(cls: Any) -> Mapping[str, Flag]:
-    return {f.name: f.metadata["flag"](f.name) for f in dataclasses.fields(cls)}
-
-
-@functools.cache
-def _reaching(cls: Any, stages: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name, flag in _flags_of(cls).items() if set(flag.reaches) & set(stages))
-
-
-@dataclass(frozen=True, slots=True)
-class Settings(_Flags):
+class Settings(Flags):
     """How a question is searched. Constructing checks types and ranges, so that a settings object is always runnable."""
 
-    dense: str = _flag(
+    dense: str = declared(
         "hnsw",
         "dense arm: hnsw (runs exact at ≤ 2,000 chunks; the engine is recorded) or exact",
         off="none",
@@ -200,7 +31,7 @@ class Settings(_Flags):
         reaches=("dense",),
         source="Malkov & Yashunin 2020",
     )
-    lexical: str = _flag(
+    lexical: str = declared(
         "bm25",
         "lexical arm: bm25 (k1 1.2, b 0.75), ts_rank or ts_rank_cd",
         off="none",
@@ -208,20 +39,20 @@ class Settings(_Flags):
         reaches=("lexical",),
         source="Robertson & Zaragoza 2009",
     )
-    query_mode: str = _flag(
+    query_mode: str = declared(
         "any",
         "how the question's words combine in the lexical arm: any word, all words, or web search syntax",
         choices=("any", "all", "websearch"),
         reaches=("lexical",),
     )
-    codes: str = _flag(
+    codes: str = declared(
         "on",
         "bm25 also looks for codes, section numbers, numbers and parts of compounds as such: PRV-2041 = PRV 2041, 4.2 → 4.2.1, inlet/outlet",
         off="off",
         choices=("off", "on"),
         reaches=("lexical",),
     )
-    code_weight: float = _flag(
+    code_weight: float = declared(
         0.5,
         "bonus of a passage that holds a code or section which the question names, as a share of the best attainable fused score, less where it is common",
         off=0.0,
@@ -229,7 +60,7 @@ class Settings(_Flags):
         high=10,
         reaches=("codes", "codes_after"),
     )
-    candidates: int = _flag(
+    candidates: int = declared(
         100,
         "rows (with dedup: exact classes) an arm contributes",
         low=1,
@@ -237,8 +68,8 @@ class Settings(_Flags):
         unit="passages",
         reaches=("dense", "lexical", "external", "claims"),
     )
-    ef_search: int = _flag(200, "breadth of the HNSW search", low=1, high=1000, unit="nodes", reaches=("dense",), source="pgvector")
-    rrf_k: int = _flag(
+    ef_search: int = declared(200, "breadth of the HNSW search", low=1, high=1000, unit="nodes", reaches=("dense",), source="pgvector")
+    rrf_k: int = declared(
         10,
         "constant of reciprocal rank fusion: score = Σ weight/(rrf_k + rank); 60 in its paper",
         low=0,
@@ -246,30 +77,30 @@ class Settings(_Flags):
         reaches=("fuse",),
         source="Cormack et al. 2009",
     )
-    dense_weight: float = _flag(
+    dense_weight: float = declared(
         1.0, "weight of the dense arm in the fusion; at 0 the arm is not executed", off=0.0, low=0, high=1000, reaches=("fuse",)
     )
-    lexical_weight: float = _flag(
+    lexical_weight: float = declared(
         1.0, "weight of the lexical arm in the fusion; at 0 the arm is not executed", off=0.0, low=0, high=1000, reaches=("fuse",)
     )
-    external: str = _flag("none", "a ranked list from a search endpoint, as an arm: its URL", off="none", reaches=("external",))
-    external_weight: float = _flag(
+    external: str = declared("none", "a ranked list from a search endpoint, as an arm: its URL", off="none", reaches=("external",))
+    external_weight: float = declared(
         1.0, "weight of the external arm in the fusion; at 0 it is not asked", off=0.0, low=0, high=1000, reaches=("fuse",)
     )
-    claims: str = _flag(
+    claims: str = declared(
         "off",
         "verified claims vote for their passages: on, as an arm beside the others; only, in their place (lab claims extract makes them)",
         off="off",
         choices=("off", "on", "only"),
         reaches=("claims",),
     )
-    claims_weight: float = _flag(
+    claims_weight: float = declared(
         1.0, "weight of the claims arm in the fusion; at 0 the arm is not executed", off=0.0, low=0, high=1000, reaches=("fuse",)
     )
-    authority_weight: float = _flag(
+    authority_weight: float = declared(
         0.3, "bonus of the highest authority tier, as a share of the best attainable fused score", off=0.0, low=0, high=10, reaches=("authority",)
     )
-    steps_weight: float = _flag(
+    steps_weight: float = declared(
         0.0,
         "bonus of a passage that holds a list of at least three numbered steps, as a share of the best attainable fused score",
         off=0.0,
@@ -278,7 +109,7 @@ class Settings(_Flags):
         high=10,
         reaches=("steps",),
     )
-    dedup: str = _flag(
+    dedup: str = declared(
         "exact",
         "exact: one result per class of equal normalised text, spoken for by its copy of highest authority; near: near twins too",
         off="off",
@@ -286,20 +117,20 @@ class Settings(_Flags):
         on="exact",
         reaches=("dense", "lexical", "external", "claims", "fuse", "dedup", "links"),
     )
-    cites: str = _flag("off", "on: add passages that the top hits cite", off="off", choices=("off", "on"), reaches=("links",))
-    defines: str = _flag(
+    cites: str = declared("off", "on: add passages that the top hits cite", off="off", choices=("off", "on"), reaches=("links",))
+    defines: str = declared(
         "off",
         "question: add passages that define a term named in a question that asks for a meaning; always: also terms used in the top hits",
         off="off",
         choices=("off", "question", "always"),
         reaches=("links",),
     )
-    link_parents: int = _flag(3, "how many top hits are expanded along links", off=0, low=0, high=100, unit="passages", reaches=("links",))
-    links_max: int = _flag(2, "how many linked passages may enter", off=0, low=0, high=100, unit="passages", reaches=("links",))
-    link_hub_max: int = _flag(
+    link_parents: int = declared(3, "how many top hits are expanded along links", off=0, low=0, high=100, unit="passages", reaches=("links",))
+    links_max: int = declared(2, "how many linked passages may enter", off=0, low=0, high=100, unit="passages", reaches=("links",))
+    link_hub_max: int = declared(
         50, "targets linked from more chunks than this are not added", off=0, low=0, high=1_000_000, unit="chunks", reaches=("links",)
     )
-    reranker: str = _flag(
+    reranker: str = declared(
         "none",
         "second look at the top of the list: maxsim (late interaction over token vectors), a cross-encoder, a rerank server",
         off="none",
@@ -308,8 +139,8 @@ class Settings(_Flags):
         reaches=("rerank",),
         source="Khattab & Zaharia 2020",
     )
-    rerank_depth: int = _flag(30, "how many passages the reranker sees", low=1, high=1000, unit="passages", reaches=("rerank",))
-    mmr_lambda: float = _flag(
+    rerank_depth: int = declared(30, "how many passages the reranker sees", low=1, high=1000, unit="passages", reaches=("rerank",))
+    mmr_lambda: float = declared(
         1.0,
         "λ·relevance − (1−λ)·max similarity; 0.7 is the usual on value",
         off=1.0,
@@ -319,47 +150,47 @@ class Settings(_Flags):
         reaches=("mmr",),
         source="Carbonell & Goldstein 1998",
     )
-    mmr_pool: int = _flag(50, "how many passages MMR reorders", low=1, high=1000, unit="passages", reaches=("mmr",))
-    floor: str = _flag(
+    mmr_pool: int = declared(50, "how many passages MMR reorders", low=1, high=1000, unit="passages", reaches=("mmr",))
+    floor: str = declared(
         "none",
         "below this best value nothing is returned: cosine of the dense arm, −1 to 1, or what floor_on says; a passage with a code the question names passes",
         off="none",
         reaches=("floor",),
     )
-    floor_on: str = _flag(
+    floor_on: str = declared(
         "dense", "what the floor looks at: dense (best cosine) or rerank (best score)", choices=("dense", "rerank"), reaches=("floor",)
     )
-    intent: str = _flag(
+    intent: str = declared(
         "off",
         "on: what a question asks for (definition, procedure, policy, lookup) sets flags for it: defines=question, steps_weight=0.3, cites=on",
         off="off",
         choices=("off", "on"),
         reaches=("analyse",),
     )
-    entities: str = _flag(
+    entities: str = declared(
         "off",
         "on: a key of the metadata that the question names with one of its values (status final, version 3.2) becomes a filter for it",
         off="off",
         choices=("off", "on"),
         reaches=("analyse",),
     )
-    rewrite: str = _flag(
+    rewrite: str = declared(
         "off",
         "rules, chat: a question that leans on what was said before it is made to stand alone, by rules or by the chat model of LAB_CHAT_URL",
         off="off",
         choices=("off", "rules", "chat"),
         reaches=("analyse",),
     )
-    filters: str = _flag(
+    filters: str = declared(
         "none",
         "what a document must be: conditions on its metadata, as in year>=2020, status=final|draft, source=standards/*",
         off="none",
         reaches=("dense", "lexical", "external", "claims", "fuse", "dedup", "links"),
     )
-    k: int = _flag(10, "how many results are returned", low=1, high=1000, unit="passages", reaches=("cut",))
+    k: int = declared(10, "how many results are returned", low=1, high=1000, unit="passages", reaches=("cut",))
 
     def __post_init__(self) -> None:
-        _check(self)
+        check(self)
         filters.parse(self.filters)
         self._check_floor()
         if not self.arms:
@@ -417,26 +248,26 @@ class Settings(_Flags):
 
 
 @dataclass(frozen=True, slots=True)
-class IngestSettings(_Flags):
+class IngestSettings(Flags):
     """How documents become chunks and vectors. A collection has one such combination for life."""
 
-    chunker: str = _flag(
+    chunker: str = declared(
         "heading",
         "heading: leaf sections, cut at sentence ends where too long; fixed: windows of characters; paragraph: at most 40 words; sentence-window: one sentence, read with its neighbours; whole: one chunk a document",
         choices=("heading", "fixed", "paragraph", "sentence-window", "whole"),
         reaches=("chunk",),
     )
-    chunk_size: int = _flag(
+    chunk_size: int = declared(
         0,
         "fixed: characters (0 = 800); heading: tokens of the embedder (0 = min(512, its limit − context − 2)); paragraph: words (0 = 40)",
         low=0,
         high=100_000,
         reaches=("chunk",),
     )
-    overlap: int = _flag(
+    overlap: int = declared(
         100, "fixed only: characters shared by neighbouring chunks", off=0, low=0, high=10_000, unit="characters", reaches=("chunk",)
     )
-    window: int = _flag(
+    window: int = declared(
         2,
         "sentence-window only: sentences before and behind that are returned for reading, never scored",
         low=1,
@@ -444,8 +275,8 @@ class IngestSettings(_Flags):
         unit="sentences",
         reaches=("chunk",),
     )
-    context: str = _flag("on", "title > heading path is embedded and indexed with the chunk", off="off", choices=("off", "on"), reaches=("embed",))
-    embedder: str = _flag(
+    context: str = declared("on", "title > heading path is embedded and indexed with the chunk", off="off", choices=("off", "on"), reaches=("embed",))
+    embedder: str = declared(
         "minilm",
         "minilm: all-MiniLM-L6-v2, 384 dimensions; keyword: hashed bag of words, 1,024 dimensions; none: lexical only; a server's or a sentence-transformers model",
         off="none",
@@ -453,14 +284,14 @@ class IngestSettings(_Flags):
         open="ollama:MODEL, openai:MODEL, tei:MODEL, sentence-transformers:NAME, a folder or a name with a slash",
         reaches=("chunk", "embed"),
     )
-    query_prefix: str = _flag(
+    query_prefix: str = declared(
         "auto", "what is put before a question when it is embedded; auto: what the model is known to want", off="none", reaches=("embed",)
     )
-    passage_prefix: str = _flag(
+    passage_prefix: str = declared(
         "auto", "what is put before a passage when it is embedded; auto: what the model is known to want", off="none", reaches=("embed",)
     )
 
-    twins: str = _flag(
+    twins: str = declared(
         "near",
         "near: passages that are alike are found at ingest (MinHash, Jaccard ≥ 0.8, the same numbers, codes, negations and terms), for distinct@k; exact: only equal ones",
         off="exact",
@@ -470,26 +301,9 @@ class IngestSettings(_Flags):
     )
 
     def __post_init__(self) -> None:
-        _check(self)
+        check(self)
         if self.chunker == "fixed" and self.overlap >= (self.chunk_size or 800):
             raise UsageError(f"--overlap {self.overlap} must be smaller than --chunk-size {self.chunk_size or 800}.")
-
-
-def _check(settings: _Flags) -> None:
-    for name, flag in settings.flags().items():
-        value = getattr(settings, name)
-        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-            raise UsageError(f"flag {name} cannot be {value!r}: it takes a {'word' if flag.type == 'choice' else 'number'}.")
-        if flag.type == "text":
-            if not isinstance(value, str):
-                raise UsageError(f"flag {name} cannot be {value!r}: it takes a text.")
-        elif flag.type == "choice":
-            if value not in flag.choices and not flag.takes(str(value)):
-                raise UsageError(f"flag {name} cannot be {value!r}: it takes {', '.join(flag.choices)}.")
-        else:
-            if isinstance(value, str):
-                raise UsageError(f"flag {name} cannot be {value!r}: it takes a number, not a word.")
-            object.__setattr__(settings, name, flag.parse(str(value)))
 
 
 NAMED: dict[str, dict[str, Value]] = {

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from lab.settings import NAMED, IngestSettings, Settings, _Flags
+from lab.flags import Flags
+from lab.settings import NAMED, IngestSettings, Settings
 
 
-def flag_table(cls: type[_Flags]) -> str:
+def flag_table(cls: type[Flags]) -> str:
     """A Markdown table of the flags of `Settings` or `IngestSettings`."""
     lines = ["| flag | default | off | takes | meaning |", "| --- | --- | --- | --- | --- |"]
     for flag in cls.flags().values():

@@ -27,8 +27,9 @@ def gate(
     markdown: Annotated[Path | None, Parameter(help="write Markdown for a pull request to this file")] = None, json: Json = False,
 ) -> int:  # fmt: skip
     """Is a run worse than the baseline? Exit 0 pass, 1 regression, 3 could not judge."""
-    from lab.evaluation.gate import Policy, Rule, in_text, read_policy
     from lab.evaluation.gate import gate as run_gate
+    from lab.evaluation.gate import in_text
+    from lab.evaluation.policy import Policy, Rule, read_policy
     from lab.report import gate as report
     from lab.scratch import whole_file
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from lab.settings import Flag, IngestSettings, Settings
+from lab.flags import Flag
+from lab.settings import IngestSettings, Settings
 
 
 def _help(flag: Flag) -> str:

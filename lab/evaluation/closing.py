@@ -20,7 +20,7 @@ from lab.gold.check import Fitted
 from lab.gold.clusters import clusters
 from lab.records import GoldSet, Hit, Question
 from lab.retrieval.context import Corpus
-from lab.store import documents, runs
+from lab.store import documents, recording
 
 HEALTH_K = 5  # the cutoff of the primary measure
 _known: dict[tuple[str, str, str, str], Mapping[str, str]] = {}
@@ -52,7 +52,7 @@ def finish(
     copying: Mapping[str, str],
 ) -> Run:
     passages: dict[int, int] = {}  # chunk key → index into the list of passages
-    listed: list[runs.Passage] = []
+    listed: list[recording.Passage] = []
 
     def passage(hit: Hit) -> int:
         if hit.key not in passages:
@@ -60,8 +60,8 @@ def finish(
             listed.append((hit.chunk_id, hit.source, hit.start, hit.end, hit.class_id))
         return passages[hit.key]
 
-    results: list[runs.ResultRow] = []
-    ledger: list[runs.LedgerRow] = []
+    results: list[recording.ResultRow] = []
+    ledger: list[recording.LedgerRow] = []
     graded: dict[str, list[int]] = {}
     stages = columns_of(found.ledger for found in member.rankings.values())
     stage_seconds: dict[str, list[float]] = {}
@@ -91,13 +91,13 @@ def finish(
         if gone is not None:
             lost[question.question_id] = gone
         ledger.append(
-            runs.LedgerRow(
+            recording.LedgerRow(
                 question.question_id, rows, ranks.ravel().tolist(), found.ledger.seconds, found.ledger.notes, graded[question.question_id],
                 gone.stage if gone else None, gone.rank if gone else None,
             )
         )  # fmt: skip
         results += [
-            runs.ResultRow(question.question_id, r.rank, passages[r.key], r.score, r.similarity, c.grade, c.by_twin, r.linked_by)
+            recording.ResultRow(question.question_id, r.rank, passages[r.key], r.score, r.similarity, c.grade, c.by_twin, r.linked_by)
             for r, c in zip(found.results, credits, strict=True)
         ]
         for name, value in found.ledger.seconds.items():
@@ -117,9 +117,9 @@ def finish(
     )
     status = "degraded" if member.failed or member.fallbacks or fitted.lost else "ok"
     scored = means(member.by_question, map(str, measures))
-    runs.finish_run(
+    recording.finish_run(
         corpus.store, member.run_id, status=status, questions=len(member.by_question), scores=scores, results=results, ledger=ledger,
-        passages=runs.intern_passages(corpus.store, corpus.collection.name, listed), stages=stages, server=member.server, engines=member.engines,
+        passages=recording.intern_passages(corpus.store, corpus.collection.name, listed), stages=stages, server=member.server, engines=member.engines,
         notes=notes, timings=_timings(member.seconds, stage_seconds), health=health.to_json(),
     )  # fmt: skip
     kinds = {q.question_id: q.kind for q in gold.questions}

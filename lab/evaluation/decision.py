@@ -28,6 +28,7 @@ from lab.gold.check import circular, fit
 from lab.records import GoldSet
 from lab.retrieval.search import check_runnable, open_corpus
 from lab.settings import IngestSettings, Settings, named
+from lab.store import recording
 from lab.store import runs as store_runs
 from lab.store.connect import Store, connect
 
@@ -178,9 +179,9 @@ def decide(
     fitted = fit(store, corpus.collection, loaded).gold
     experiment_id = new_id("e")
     factors = {name: [low, high]} | {flag: [_word(base, flag), value] for flag, value in others.items() if value is not None}
-    store_runs.begin_experiment(store, experiment_id, collection, loaded.name, fitted.digest, factors, command)
+    recording.begin_experiment(store, experiment_id, collection, loaded.name, fitted.digest, factors, command)
     done = execute(corpus, loaded, runnable, measures=wanted, experiment_id=experiment_id)
-    store_runs.finish_experiment(store, experiment_id)
+    recording.finish_experiment(store, experiment_id)
     whole = done[:2]
     still = unchanged(store, {name: [low, high]}, whole)
     done, apart_from_it = _independent(done, loaded, name)

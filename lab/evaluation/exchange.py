@@ -20,7 +20,7 @@ from lab.records import Question
 from lab.retrieval.search import open_corpus
 from lab.scratch import whole_file, whole_folder
 from lab.settings import Settings
-from lab.store import runs
+from lab.store import recording, runs
 from lab.store.connect import Store
 
 KIND = "retrieval-lab run"
@@ -90,8 +90,8 @@ def import_run(store: Store, path: Path) -> tuple[str, bool]:
         if json.loads(_text(store, runs.get_run(store, row.run_id))) == data:
             return row.run_id, False
         raise UsageError(f"another run has the id {row.run_id} here, or one with other figures: it cannot be imported beside it.")
-    runs.record_questions(store, row.gold_digest, questions)
-    runs.enter_run(store, row, scores, results, lost)
+    recording.record_questions(store, row.gold_digest, questions)
+    recording.enter_run(store, row, scores, results, lost)
     return row.run_id, True
 
 

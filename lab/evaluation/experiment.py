@@ -23,6 +23,7 @@ from lab.records import GoldSet
 from lab.retrieval.context import Corpus
 from lab.retrieval.search import Shared, check_runnable, open_corpus, question_vectors, rank
 from lab.settings import IngestSettings, Settings, named
+from lab.store import recording
 from lab.store import runs as store_runs
 from lab.store.connect import Store, connect
 
@@ -160,12 +161,12 @@ def ablate(
     fitted = fit(store, planned[0].corpus.collection, loaded).gold  # the runs score what fits, and are recorded with its digest
     words = planned[0].factors
     experiment_id = new_id("e")
-    store_runs.begin_experiment(store, experiment_id, collection, loaded.name, fitted.digest, words, command)
+    recording.begin_experiment(store, experiment_id, collection, loaded.name, fitted.digest, words, command)
     done: list[Run] = []
     with contextlib.ExitStack() as journals:  # of all collections, until the last has ended
         for group in planned:
             done += execute(group.corpus, loaded, group.members, measures=wanted, experiment_id=experiment_id, jobs=jobs, journals=journals)
-    store_runs.finish_experiment(store, experiment_id)
+    recording.finish_experiment(store, experiment_id)
     still = inert(store, words, done)
     return Experiment(
         experiment_id, collection, loaded.name, fitted.digest, words, done, effects(words, done, still), still,

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import html
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,12 +25,12 @@ from lab.evaluation.exchange import import_run
 from lab.evaluation.flips import diff
 from lab.evaluation.latency import timed
 from lab.evaluation.measures import parse
-from lab.evaluation.members import LEAST_RECALL
+from lab.evaluation.policy import Policy, Rule, checked
 from lab.evaluation.recorded import Run, load, of_rows
 from lab.evaluation.run import answerable, new_id
 from lab.evaluation.statistics import power
 from lab.evaluation.statistics.families import holm
-from lab.evaluation.statistics.paired import ALPHA, Paired
+from lab.evaluation.statistics.paired import Paired
 from lab.records import GoldSet, Question
 from lab.retrieval.search import check_runnable, open_corpus
 from lab.settings import Settings
@@ -39,32 +38,7 @@ from lab.store import baselines, runs
 from lab.store.connect import Store, connect
 from lab.store.noise import Repeated, newest
 
-SHORT_MORE = 0.01  # share of questions with short lists that may come on top
-P95_RATIO = 1.5
 EXIT = {"pass": 0, "regression": 1, "cannot_judge": 3}
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What must not get worse by `margin` (in the measure's unit), over all questions or those of some kinds. `measure` p95 is the ratio of search times, without a p."""
-
-    measure: str = PRIMARY
-    margin: float = 0.05
-    kinds: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self.measure + (f" of {', '.join(self.kinds)}" if self.kinds else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """All rules of a gate, and the limits of its health conditions."""
-
-    rules: tuple[Rule, ...] = (Rule(),)
-    alpha: float = ALPHA
-    ann_recall: float = LEAST_RECALL
-    short_more: float = SHORT_MORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,56 +106,7 @@ class Verdict:
         }  # fmt: skip
 
 
-def read_policy(path: Path) -> Policy:
-    """A policy file: `alpha`, `ann_recall`, `short_more`, and `[[rules]]` with `measure`, `margin`, `kinds`. UsageError naming what is wrong."""
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"policy {path} cannot be read ({error.strerror}): name a TOML file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"policy {path} is not valid TOML: {error}.") from None
-    for key in table:
-        if key not in {"alpha", "ann_recall", "short_more", "rules"}:
-            raise unknown("key of a policy", key, ["alpha", "ann_recall", "short_more", "rules"])
-    rules = []
-    if not isinstance(table.get("rules", []), list):
-        raise UsageError(f"policy {path}: rules is {table['rules']!r}, and must be tables: write [[rules]].")
-    for number, entry in enumerate(table.get("rules", []), 1):
-        if not isinstance(entry, dict):
-            raise UsageError(f"policy {path}: rule {number} is no table: write [[rules]].")
-        for key in entry:
-            if key not in {"measure", "margin", "kinds"}:
-                raise unknown("key of a rule", key, ["measure", "margin", "kinds"])
-        kinds = entry.get("kinds", [])
-        if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
-            raise UsageError(f"policy {path}: kinds of rule {number} must be a list of texts.")
-        rules.append(
-            Rule(
-                str(entry.get("measure", PRIMARY)),
-                _number(entry.get("margin", P95_RATIO if entry.get("measure") == "p95" else 0.05), path, "margin"),
-                tuple(kinds),
-            )
-        )
-    if not rules:
-        raise UsageError(f"policy {path} has no rule: write at least one [[rules]] with measure and margin.")
-    for number, rule in enumerate(rules, 1):
-        try:
-            _checked(rule)
-        except UsageError as error:
-            raise UsageError(f"policy {path}, rule {number}: {error}") from None
-    limits = {key: _number(table[key], path, key) for key in ("alpha", "ann_recall", "short_more") if key in table}
-    if not 0 < limits.get("alpha", ALPHA) < 0.5:
-        raise UsageError(f"policy {path}: alpha is {limits['alpha']:g}, and must lie between 0 and 0.5.")
-    return Policy(tuple(rules), **limits)
-
-
-def _number(value: object, path: Path, key: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise UsageError(f"policy {path}: {key} is {value!r}, and must be a finite number.")
-    return float(value)
-
-
-def gate(baseline: str, run: str = "latest", policy: Policy = Policy(), *, store: Store | None = None) -> Verdict:
+def gate(baseline: str, run: str = "latest", policy: Policy | None = None, *, store: Store | None = None) -> Verdict:
     """Judges a run (its id, or `latest`: the last finished run with the baseline's collection and gold set) against a baseline: its name, the JSON file of an exported run, or a run's id.
     The verdict is recorded.
 
@@ -190,8 +115,9 @@ def gate(baseline: str, run: str = "latest", policy: Policy = Policy(), *, store
     if store is None:
         with connect() as opened:
             return gate(baseline, run, policy, store=opened)
+    policy = policy or Policy()
     check_alpha(policy.alpha)
-    rules = tuple(_checked(rule) for rule in policy.rules)
+    rules = tuple(checked(rule) for rule in policy.rules)
     first = runs.get_run(store, _baseline(store, baseline))
     chosen = baselines.latest_run(store, first.collection, first.gold) if run == "latest" else run
     if chosen == first.run_id:
@@ -254,17 +180,6 @@ def _baseline(store: Store, name: str) -> str:
 def _unfit(reasons: Sequence[str]) -> bool:
     """Is there a reason that is not one of a rule's?"""
     return any(not reason.startswith(("regression:", "cannot_judge:")) for reason in reasons)
-
-
-def _checked(rule: Rule) -> Rule:
-    if rule.measure == "p95":
-        if rule.kinds or rule.margin <= 1:
-            raise UsageError("a rule on p95 takes a ratio above 1 as its margin, as 1.5, and no kinds.")
-        return rule
-    name = str(parse(rule.measure))
-    if not 0 < rule.margin <= unit_of(name):
-        raise UsageError(f"the margin {rule.margin:g} of {name} is no difference: above 0, up to {unit_of(name):g}.")
-    return replace(rule, measure=name)
 
 
 def _health(a: runs.RunRow, b: runs.RunRow, policy: Policy) -> list[str]:

@@ -17,7 +17,7 @@ from lab.gold.files import load_gold
 from lab.records import GoldSet
 from lab.retrieval.search import open_corpus
 from lab.settings import Settings
-from lab.store import collections, runs
+from lab.store import collections, recording, runs
 from lab.store.connect import Store
 
 
@@ -142,7 +142,7 @@ def bisect(store: Store, a: str, b: str, *, measure: str = PRIMARY, gold: str | 
         )
     experiment_id = new_id("e")
     factors = {"step": ["a", *(["collection"] if moves else []), *flags]}
-    runs.begin_experiment(store, experiment_id, first.collection, first.gold, first.gold_digest, factors, command)
+    recording.begin_experiment(store, experiment_id, first.collection, first.gold, first.gold_digest, factors, command)
     chain: list[tuple[str, Any, Any, Settings]] = []
     for flag in flags:
         settings = _changed(settings, flag, second.settings[flag], chain)
@@ -157,7 +157,7 @@ def bisect(store: Store, a: str, b: str, *, measure: str = PRIMARY, gold: str | 
     done += execute(
         open_corpus(store, second.collection if moves else first.collection), asked, members, measures=wanted, experiment_id=experiment_id
     )
-    runs.finish_experiment(store, experiment_id)
+    recording.finish_experiment(store, experiment_id)
     if any(set(run.by_question) != set(done[0].by_question) or name not in run.scores for run in done):
         raise CannotJudge(f"the steps were not scored on the same questions, or {name} is about none of them: compare the runs instead.")
     named = [("collection", first.collection, second.collection)] if moves else []

@@ -33,7 +33,7 @@ from lab.retrieval.context import Corpus
 from lab.retrieval.rescore import reranker
 from lab.retrieval.search import check_runnable, open_corpus, question_vectors
 from lab.settings import Settings, named
-from lab.store import claims, documents, runs
+from lab.store import claims, documents, recording
 from lab.store.connect import Store, connect
 from lab.text import digest, text_hash
 
@@ -120,7 +120,7 @@ def execute(
         )
     wanted = targets_of(corpus, gold, asked)
     copying = bands(gold)
-    runs.record_questions(corpus.store, gold.digest, _described(gold, copying))
+    recording.record_questions(corpus.store, gold.digest, _described(gold, copying))
     surroundings = environment.describe(corpus.store)
     working = [_begin(corpus, gold, passed, settings, surroundings, experiment_id, unjudged) for passed, settings in members]
     vectors: list[np.ndarray | None] = [None] * len(asked)
@@ -195,9 +195,9 @@ def _begin(
 ) -> Member:
     c = corpus.collection
     run_id = new_id("r")
-    runs.begin_run(
+    recording.begin_run(
         corpus.store,
-        runs.NewRun(
+        recording.NewRun(
             run_id=run_id,
             experiment_id=experiment_id,
             collection=c.name,

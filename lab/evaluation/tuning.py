@@ -26,7 +26,7 @@ from lab.grids import clean_factors, grid
 from lab.records import GoldSet
 from lab.retrieval.search import check_runnable, open_corpus
 from lab.settings import Settings, named
-from lab.store import runs as store_runs
+from lab.store import recording
 from lab.store.connect import Store, connect
 
 FOLDS = 5
@@ -117,9 +117,9 @@ def tune(
     if len({place[q.question_id] for q in answerable(loaded)}) < folds:
         raise CannotJudge(f"the split {split} has questions about too few documents for {folds} folds: name fewer --folds, or a larger split.")
     experiment_id = new_id("e")
-    store_runs.begin_experiment(store, experiment_id, collection, loaded.name, loaded.digest, words, command)
+    recording.begin_experiment(store, experiment_id, collection, loaded.name, loaded.digest, words, command)
     done = execute(corpus, loaded, members, measures=[parse(m) for m in dict.fromkeys([*DEFAULT, name])], experiment_id=experiment_id)
-    store_runs.finish_experiment(store, experiment_id)
+    recording.finish_experiment(store, experiment_id)
     questions, tables = columns(done, [name])
     scores = np.stack([tables[run.run_id][:, 0] for run in done])  # (members, questions)
     about = ~np.isnan(scores).any(axis=0)

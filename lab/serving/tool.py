@@ -49,25 +49,22 @@ class Scope:
 EVERYTHING = Scope()
 
 
+_QUERY = {"type": "string", "minLength": 1, "description": "the question, in words"}
+
+
+def _many(what: str) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 1, "maximum": MOST, "default": TOP_K, "description": f"how many {what} at most"}
+
+
+def _function(name: str, description: str, collections: list[str], properties: dict[str, Any]) -> dict[str, Any]:
+    where = {"collection": {"type": "string", "enum": collections, "description": "where to search"}}
+    parameters = {"type": "object", "properties": where | properties, "required": ["collection", "query"], "additionalProperties": False}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
 def function_schema(store: Store, scope: Scope = EVERYTHING) -> dict[str, Any]:
     """The tool in the schema of function calling (OpenAI, Ollama, vLLM …), collections as an enum."""
-    return {
-        "type": "function",
-        "function": {
-            "name": NAME,
-            "description": DESCRIPTION,
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "collection": {"type": "string", "enum": scope.names(store), "description": "where to search"},
-                    "query": {"type": "string", "minLength": 1, "description": "the question, in words"},
-                    "top_k": {"type": "integer", "minimum": 1, "maximum": MOST, "default": TOP_K, "description": "how many passages at most"},
-                },
-                "required": ["collection", "query"],
-                "additionalProperties": False,
-            },
-        },
-    }
+    return _function(NAME, DESCRIPTION, scope.names(store), {"query": _QUERY, "top_k": _many("passages")})
 
 
 def search_knowledge_base(
@@ -106,25 +103,17 @@ CLAIMS_DESCRIPTION = (
 
 
 def claims_schema(store: Store, scope: Scope = EVERYTHING) -> dict[str, Any]:
-    """`recall_claims` in the schema of function calling."""
-    return {
-        "type": "function",
-        "function": {
-            "name": CLAIMS_NAME,
-            "description": CLAIMS_DESCRIPTION,
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "collection": {"type": "string", "enum": scope.names(store), "description": "where to search"},
-                    "query": {"type": "string", "minLength": 1, "description": "the question, in words"},
-                    "top_k": {"type": "integer", "minimum": 1, "maximum": MOST, "default": TOP_K, "description": "how many claims at most"},
-                    "kind": {"type": "string", "description": "only claims of this kind, as definition, requirement or limit"},
-                },
-                "required": ["collection", "query"],
-                "additionalProperties": False,
-            },
+    """`recall_claims` in the same schema."""
+    return _function(
+        CLAIMS_NAME,
+        CLAIMS_DESCRIPTION,
+        scope.names(store),
+        {
+            "query": _QUERY,
+            "top_k": _many("claims"),
+            "kind": {"type": "string", "description": "only claims of this kind, as definition, requirement or limit"},
         },
-    }
+    )
 
 
 def recall_claims(store: Store, collection: Any, query: Any, top_k: Any = TOP_K, kind: Any = None, *, scope: Scope = EVERYTHING) -> dict[str, Any]:
@@ -162,13 +151,8 @@ def answer(store: Store, collection: Any, query: Any, *, settings: Settings | No
 
 
 def answer_schema(store: Store, scope: Scope = EVERYTHING) -> dict[str, Any]:
-    """`answer` in the schema of function calling."""
-    properties = {
-        "collection": {"type": "string", "enum": scope.names(store), "description": "where to search"},
-        "query": {"type": "string", "minLength": 1, "description": "the question, in words"},
-    }
-    parameters = {"type": "object", "properties": properties, "required": ["collection", "query"], "additionalProperties": False}
-    return {"type": "function", "function": {"name": ANSWER_NAME, "description": ANSWER_DESCRIPTION, "parameters": parameters}}
+    """`answer` in the same schema."""
+    return _function(ANSWER_NAME, ANSWER_DESCRIPTION, scope.names(store), {"query": _QUERY})
 
 
 def _check(query: Any, top_k: Any) -> None:

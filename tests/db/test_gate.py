@@ -13,7 +13,8 @@ import pytest
 
 from lab.corpus.ingest import ingest
 from lab.errors import UsageError
-from lab.evaluation.gate import Policy, Rule, gate, read_policy
+from lab.evaluation.gate import gate
+from lab.evaluation.policy import Policy, Rule, read_policy
 from lab.evaluation.recorded import Run
 from lab.evaluation.run import run
 from lab.evaluation.smoke import stratified
