@@ -36,7 +36,7 @@ _BOUNDS = re.compile(
     re.IGNORECASE,
 )
 _NO_SENTENCE = re.compile(r"^\s*(?:#{1,6}\s|\||```|~~~|:::|[=\-*_]{3,}\s*$)")
-_MARKS = re.compile(r"^\s*(?:[-*•]\s+|\(?[0-9]{1,3}[.)]\s+|\(?[a-z][.)]\s+|>\s+)|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
+_MARKS = re.compile(r"^\s*(?:[-*•]\s+|\(?[0-9]{1,3}[.)]\s+|\(?[a-z][.)]\s+|>\s+)|(?<!\w)[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}(?!\w)")
 _CONFIDENCE = {"definition": 0.9, "limit": 0.8, "requirement": 0.7}
 
 

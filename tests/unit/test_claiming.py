@@ -43,6 +43,7 @@ def test_the_item_of_a_list_of_definitions_is_one_quote() -> None:
 
 def test_a_statement_is_short_and_bare() -> None:
     assert stated("- **Drift band** means the *largest* difference.") == "Drift band means the largest difference."
+    assert stated("Set `rrf_k` (as `derived_from`) to 2*3, _not_ to **four**.") == "Set rrf_k (as derived_from) to 2*3, not to four."
     long = stated("word " * 100)
     assert len(long) <= LONGEST and long.endswith("word…")
 
