@@ -17,6 +17,7 @@ def answer(
     collection: str, question: str, *, answerer: Annotated[str, Parameter(help="extractive: sentences quoted from the passages, without a model; chat: the model of LAB_CHAT_URL")] = "extractive",
     budget: Annotated[int, Parameter(help="tokens of the context at most, by the embedder's tokenizer")] = 3000,
     min_faithfulness: Annotated[float, Parameter(name="--min-faithfulness", help="withhold an answer of which a smaller share of sentences is supported by what it cites")] = 0.0,
+    stuff: Annotated[bool, Parameter(negative=(), help="search nothing: the whole collection is the context, where --budget holds it")] = False,
     settings: Named = "default", json: Json = False, flags: SearchFlags = None,
 ) -> int:  # fmt: skip
     """Answer a question from a collection, with citations that are checked, or say that it has no answer."""
@@ -25,7 +26,15 @@ def answer(
 
     with connect() as store:
         found = give(
-            store, collection, question, answerer=answerer, settings=settings, budget=budget, min_faithfulness=min_faithfulness, **passed(flags)
+            store,
+            collection,
+            question,
+            answerer=answerer,
+            settings=settings,
+            budget=budget,
+            min_faithfulness=min_faithfulness,
+            stuff=stuff,
+            **passed(flags),
         )
     if json:
         print_json(found.to_json())

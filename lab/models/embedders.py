@@ -142,6 +142,11 @@ def embedder(name: str) -> Embedder:
     raise unknown("embedder", name, _REGISTRY)
 
 
+def register(made: Embedder) -> None:
+    """Makes an embedder known by its name to this process; another process that opens its collections has to do the same."""
+    _REGISTRY[made.name] = lambda: made
+
+
 # What asymmetric models were trained to see before a text, by a part of their name: (question, passage). From their model cards.
 _PREFIXES = (
     ("e5-mistral", "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: ", ""),

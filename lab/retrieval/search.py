@@ -15,10 +15,11 @@ from lab import filters
 from lab.corpus import vectors
 from lab.errors import LabError, UsageError, unknown
 from lab.models.embedders import embedder
-from lab.records import ArmList, Candidate, Diagnostic, Hit, Ledger, Provenance, Result, SearchResult, Window
+from lab.records import ArmList, Candidate, Diagnostic, Hit, Ledger, Result, SearchResult
 from lab.retrieval.analyse import by_entities, by_intent, rewritten
 from lab.retrieval.claims_arm import claims_arm
 from lab.retrieval.context import Context, Corpus, Lookups
+from lab.retrieval.everything import provenance
 from lab.retrieval.external import external_arm
 from lab.retrieval.fuse import fuse
 from lab.retrieval.rescore import reranker
@@ -250,7 +251,7 @@ def _results(
         out.append(
             Result(
                 place, c.hit.chunk_id, c.hit.source, c.hit.start, c.hit.end, passage.text if passage else "", passage.context if passage else "",
-                c.score, c.similarity, c.hit.authority, c.hit.class_id, c.key, copies, c.linked_by, _provenance(passage) if passage else None,
+                c.score, c.similarity, c.hit.authority, c.hit.class_id, c.key, copies, c.linked_by, provenance(passage) if passage else None,
                 parts.get(c.key, ()),
             )
         )  # fmt: skip
@@ -287,16 +288,6 @@ def _parts(settings: Settings, lists: Sequence[tuple[str, list[Candidate]]], fin
                 found[at].append((name, c.score - last[at] if name in _ADDING else c.score))
             last[at] = c.score
     return {c.key: tuple(found[unit(c)]) for c in final}
-
-
-def _provenance(passage: queries.Passage) -> Provenance:
-    window = None
-    if passage.window_start is not None and passage.window_end is not None and passage.reading is not None:
-        window = Window(passage.window_start, passage.window_end, passage.reading)
-    updated = passage.last_updated.isoformat() if passage.last_updated else None
-    return Provenance(
-        passage.title, passage.page, passage.source_url or None, passage.document_version or None, updated, dict(passage.metadata), window
-    )
 
 
 def _ledger(arms: Mapping[str, ArmList], lists: Sequence[tuple[str, list[Candidate]]], notes: Sequence[str], seconds: Mapping[str, float]) -> Ledger:

@@ -6,29 +6,27 @@ surroundings. Where nothing passes the floor no model is called.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lab.corpus.claiming import unmarked
-from lab.corpus.sentences import sentences
 from lab.errors import UsageError
 from lab.models.chat import Chat, configured
 from lab.models.embedders import embedder
+from lab.retrieval.context import Corpus
+from lab.retrieval.everything import everything
 from lab.retrieval.search import open_corpus, search
 from lab.serving import citing, prompt
 from lab.serving.citing import Sentence
+from lab.serving.extractive import extract
 from lab.serving.prompt import Passage
 from lab.settings import Settings, named
 from lab.store import collections
 from lab.store.connect import Store
-from lab.text import content_stems
 
 BUDGET = 3_000  # tokens of the context block
 ANSWERERS = ("extractive", "chat")
-_QUOTED = 3  # sentences of an extractive answer
-_LEAST = 0.5  # of what its best sentence has
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,44 +80,84 @@ class Answer:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a question is answered from: the passages of the block, numbered; `said` tells why there is none, `left_out` how many did not fit."""
+
+    question: str
+    collection: str
+    passages: Sequence[Passage]
+    said: str = ""
+    escalation: str = ""
+    left_out: int = 0
+
+
 def answer(
     store: Store, name: str, question: str, *, answerer: str = "extractive", settings: Settings | str | None = None, budget: int = BUDGET, min_faithfulness: float = 0.0,
-    chat: Chat | None = None, **flags: str | float,
+    chat: Chat | None = None, stuff: bool = False, **flags: str | float,
 ) -> Answer:  # fmt: skip
-    """Answers from a collection. `flags` are those of search. Raises UsageError for an unknown collection, flag or answerer, and (chat) where no model is named."""
+    """Answers from a collection. `flags` are those of search; with `stuff` nothing is searched, and the whole collection is the context. Raises UsageError for an unknown
+    collection, flag or answerer, and (chat) where no model is named; with `stuff` where the collection does not fit into the budget."""
+    check(answerer, min_faithfulness, budget)
+    model = (chat or configured()) if answerer == "chat" else None
+    context = retrieve(store, name, question, settings=settings, budget=budget, stuff=stuff, **flags)
+    return synthesise(context, model, min_faithfulness)
+
+
+def check(answerer: str, min_faithfulness: float = 0.0, budget: int = BUDGET) -> None:
+    """UsageError for what is no answerer, no share, or no budget."""
     if answerer not in ANSWERERS:
         raise UsageError(f"--answerer cannot be {answerer!r}: it takes {' or '.join(ANSWERERS)}.")
     if not 0 <= min_faithfulness <= 1:
         raise UsageError(f"--min-faithfulness {min_faithfulness:g} is no share: from 0 to 1.")
     if budget < 50:
         raise UsageError(f"--budget {budget} leaves no room for a passage: at least 50 tokens.")
+
+
+def retrieve(
+    store: Store, name: str, question: str, *, settings: Settings | str | None = None, budget: int = BUDGET, stuff: bool = False, **flags: str | float
+) -> Context:
+    """Search, floor, and the passages that fit into the budget. With `stuff` every passage of the collection, in the order of its documents."""
     if not question.strip():
         raise UsageError("the question is empty.")
-    model = (chat or configured()) if answerer == "chat" else None
     corpus = open_corpus(store, name)
+    count = embedder(corpus.collection.embedder).count_tokens
+    escalation = collections.escalation(store, corpus.collection)
+    if stuff:
+        if flags:
+            raise UsageError(f"--stuff searches nothing, so --{min(flags).replace('_', '-')} has no meaning beside it: leave one of them out.")
+        return Context(question, name, _stuffed(corpus, budget, count), escalation=escalation)
     base = named(settings) if isinstance(settings, str) else settings or Settings()
     chosen = base.with_words({flag: str(value) for flag, value in flags.items()})
     if corpus.collection.dim is None and chosen.dense != "none":
         chosen = chosen.with_words({"dense": "none"})
     found = search(corpus, question, settings=chosen)
-    escalation = collections.escalation(store, corpus.collection)
     if not found.results:
-        said = found.diagnostic.message if found.diagnostic else ""
-        return Answer(
-            question,
-            name,
-            "no_relevant_context",
-            None,
-            (),
-            (),
-            (),
-            f"Nothing in {name} is near enough to this question ({said.rstrip('.')}).",
-            escalation,
-            answerer,
+        return Context(question, name, (), found.diagnostic.message if found.diagnostic else "", escalation)
+    kept, left_out = prompt.passages(found.results, budget, count)
+    return Context(question, name, kept, "", escalation, left_out)
+
+
+def _stuffed(corpus: Corpus, budget: int, count: Callable[[str], int]) -> list[Passage]:
+    found = everything(corpus)
+    kept, left_out = prompt.passages(found, budget, count)
+    if left_out or (kept and kept[0].text != prompt.harmless(kept[0].result.text.strip())):
+        needed = sum(prompt.tokens(p, count) for p in prompt.passages(found, sys.maxsize, lambda _: 0)[0])
+        raise UsageError(
+            f"{corpus.collection.name} has {needed:,} tokens, more than --budget {budget}: say --budget {needed} if the model reads so much, or leave --stuff out."
         )
-    block, _ = prompt.passages(found.results, budget, embedder(corpus.collection.embedder).count_tokens)
+    return kept
+
+
+def synthesise(context: Context, model: Chat | None = None, min_faithfulness: float = 0.0) -> Answer:
+    """An answer from those passages alone, by the model (None: extractive), its citations checked. Without a passage no model is called."""
+    question, name, block, escalation = context.question, context.collection, context.passages, context.escalation
+    answerer = "extractive" if model is None else "chat"
+    if not block:
+        told = f"Nothing in {name} is near enough to this question ({context.said.rstrip('.')})."
+        return Answer(question, name, "no_relevant_context", None, (), (), (), told, escalation, answerer)
     if model is None:
-        text, cost = _extract(question, block), {}
+        text, cost = extract(question, block), {}
     else:
         reply = model.ask(prompt.SYSTEM, prompt.prompt(question, block), prompt.SCHEMA)
         text = " ".join(str(reply.value["answer"]).split()) if reply.value["sufficient"] else ""
@@ -135,29 +173,3 @@ def answer(
         told = f"The answer is withheld: by the proxy {faithful:.2f} of its sentences are supported by what they cite, {min_faithfulness:g} were asked for."
         return Answer(question, name, "unsupported", None, sources, block, checked, told, escalation, answerer, cost)
     return Answer(question, name, "ok", text, sources, block, checked, "", "", answerer, cost)
-
-
-def _extract(question: str, block: Sequence[Passage]) -> str:
-    """The sentences that share most of the question's rarer content words, quoted, each with its passage; in the order of their worth, at most three, none much weaker than the first."""
-    wanted = set(content_stems(question))
-    cut = [(p, p.text[a:b]) for p in block if not p.orders for a, b in sentences(p.text)]
-    stems = [set(content_stems(text)) for _, text in cut]
-    often = {word: sum(word in s for s in stems) for word in wanted}
-    weight = {word: math.log(1 + len(cut) / (1 + count)) for word, count in often.items()}
-    scored = sorted(
-        (
-            (sum(weight[w] for w in wanted & s) / (1 + 0.1 * math.log(1 + len(s))) + 1e-3 / p.n, -at, p, text)
-            for at, ((p, text), s) in enumerate(zip(cut, stems, strict=True))
-            if s
-        ),
-        key=lambda entry: entry[:2],
-        reverse=True,
-    )
-    kept = [entry for entry in scored if wanted and entry[0] >= _LEAST * scored[0][0]][:_QUOTED]
-    kept = kept or scored[:1]  # no word is shared: the best passage was found by meaning
-    quotes = []
-    for _, _, p, text in kept:
-        plain = unmarked(text).lstrip("#>-*• ").strip()
-        plain = plain if plain.endswith((".", "!", "?", "…", ";", ":")) else plain + "."
-        quotes.append(f"“{plain}” [{p.n}]")
-    return " ".join(dict.fromkeys(quotes))

@@ -87,8 +87,8 @@ def passages(results: Sequence[Result], budget: int, count: Callable[[str], int]
         seen.add(result.class_id)
         text = harmless(result.text.strip())
         made = Passage(len(kept) + 1, result, text, orders(result.text))
-        tokens = count(f"{made.head}\n{text}\n{FENCE}\n")
-        if spent + tokens > budget:
+        cost = tokens(made, count)
+        if spent + cost > budget:
             if kept:
                 left_out += 1
                 continue
@@ -96,10 +96,15 @@ def passages(results: Sequence[Result], budget: int, count: Callable[[str], int]
             while len(words) > 1 and count(f"{made.head}\n{' '.join(words)}\n{FENCE}\n") > budget:
                 words = words[: max(1, len(words) * 9 // 10)]
             made = Passage(1, result, " ".join(words) + " …", made.orders)
-            tokens = budget
+            cost = budget
         kept.append(made)
-        spent += tokens
+        spent += cost
     return kept, left_out
+
+
+def tokens(passage: Passage, count: Callable[[str], int]) -> int:
+    """What a passage takes of the budget, with its head and fence."""
+    return count(f"{passage.head}\n{passage.text}\n{FENCE}\n")
 
 
 def block(chosen: Sequence[Passage]) -> str:

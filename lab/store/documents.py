@@ -314,6 +314,11 @@ def chunks_named(store: Store, collection: Collection, chunk_ids: Sequence[str])
     return {str(name): str(text) for name, text in rows}
 
 
+def keys(store: Store, collection: Collection) -> list[int]:
+    """The key of every chunk, in (source, n) order."""
+    return [int(row[0]) for row in store.rows(sql.SQL("select key from {}.chunks order by source, n").format(sql.Identifier(collection.schema)))]
+
+
 def chunk_texts(store: Store, collection: Collection) -> list[str]:
     """The text of every chunk, in (source, n) order."""
     return [str(row[0]) for row in store.rows(sql.SQL("select text from {}.chunks order by source, n").format(sql.Identifier(collection.schema)))]

@@ -155,3 +155,18 @@ def test_the_tool(plant: Store) -> None:
     with pytest.raises(UsageError):
         tool.answer(plant, "c", "")
     assert collections.escalation(plant, collections.get(plant, "c")) == ""
+
+
+def test_the_whole_collection_as_context(plant: Store, servers: list[Scripted], lab: Lab) -> None:
+    """--stuff searches nothing: every passage stands in the block, by document; what does not fit is refused with the budget that would do."""
+    server = scripted(servers, {"answer": "The door is blue [1].", "sufficient": True})
+    found = answer(plant, "c", "Which colour has the door?", answerer="chat", chat=server.chat, stuff=True)
+    assert [p.result.source for p in found.passages] == ["doors.md", "valves.md"] and found.sources == [1]
+    assert "relief valve opens" in server.asked[0][1]["messages"][1]["content"]
+    assert "12 bar" in (answer(plant, "c", "At which pressure does the relief valve open?", stuff=True).answer or "")
+    refused = lab("answer", "c", "Which colour has the door?", "--stuff", "--budget", "50", store=plant)
+    needed = int(refused.err.split("say --budget ")[1].split()[0])
+    assert refused.code == 2 and lab("answer", "c", "Which colour has the door?", "--stuff", "--budget", str(needed), store=plant).code == 0
+    assert lab("answer", "c", "Which colour has the door?", "--stuff", "--budget", str(needed - 1), store=plant).code == 2
+    mixed = lab("answer", "c", "door", "--stuff", "--k", "3", store=plant)
+    assert mixed.code == 2 and "--k has no meaning" in mixed.err

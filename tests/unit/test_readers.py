@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from pathlib import Path
 
@@ -585,3 +586,12 @@ def test_a_section_is_no_title() -> None:
 def test_a_quoted_value_of_front_matter_is_text() -> None:
     made = read("a.md", "---\nrev: \"3.10\"\nyear: 2024\ntags: ['007', '1', 2]\n---\n\n# A\n\nWords.\n")
     assert dict(made.metadata) == {"rev": "3.10", "year": 2024, "tags": ["007", "1", 2]}
+
+
+def test_paragraphs_of_a_beir_record(tmp_path: Path) -> None:
+    """A blank line ends one, as in every other text."""
+    from lab.corpus.readers import beir
+
+    (tmp_path / "corpus.jsonl").write_text(json.dumps({"_id": "a", "text": "  One\ntwo.\n \n\nThree. "}) + "\n", encoding="utf-8")
+    [(document, _)] = beir.records(tmp_path / "corpus.jsonl")
+    assert [document.text[b.start : b.end] for b in document.blocks] == ["One\ntwo.", "Three."]

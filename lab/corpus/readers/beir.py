@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from lab.errors import UsageError
 from lab.records import Block, Document
+
+_PARAGRAPH = re.compile(r"\S(?:.|\n(?![ \t]*(?:\n|\Z)))*(?<=\S)")
 
 
 def storable(text: str) -> str:
@@ -43,7 +46,7 @@ def records(path: Path) -> Iterator[tuple[Document, bytes]]:
                     source,
                     title,
                     text,
-                    (Block("paragraph", 0, len(text)),) if text.strip() else (),
+                    tuple(Block("paragraph", *match.span()) for match in _PARAGRAPH.finditer(text)),
                     "beir",
                     metadata if isinstance(metadata, dict) else {},
                 ),

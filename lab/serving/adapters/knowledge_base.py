@@ -1,0 +1,170 @@
+"""A knowledge base in three calls, for notebooks and tutorials: texts go in under a name, a question brings passages with their cosine.
+
+    kb = KnowledgeBase(embed=keyword_embed)
+    kb.add_document("kyoto-guide", "Kyoto in autumn is famous for …")
+    kb.search("When do autumn leaves peak in Kyoto?", k=3)      # [("kyoto-guide", "Kyoto in …", 0.187), …]
+
+It is an ordinary collection, cut by paragraphs of at most 40 words and searched by vectors alone, exactly: with `collection=NAME` it stays, and everything else of the lab
+(`lab run NAME`, `lab search NAME`) works on it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from lab.corpus.ingest import ingest
+from lab.errors import UsageError
+from lab.models.embedders import check_vectors, embedder, register
+from lab.retrieval.search import open_corpus, search
+from lab.store import collections
+from lab.store.connect import Store, connect
+
+Embed = Callable[[str], Sequence[float]]
+WORDS = 40  # of a passage at most
+
+
+class Embedding:
+    """An embedder of the lab as a function from a text to its vector: `keyword_embed("red leaves")` gives 1,024 numbers."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, text: str) -> list[float]:
+        return [float(x) for x in embedder(self.name).encode([text])[0]]
+
+    def __repr__(self) -> str:
+        return f"Embedding({self.name!r})"
+
+
+keyword_embed = Embedding("keyword")
+minilm_embed = Embedding("minilm")
+
+
+class KnowledgeBase:
+    """`embed` is the name of an embedder (`minilm`, `keyword`, any that `lab ingest --embedder` takes), one of the two above, or any function from a text to a vector of one length.
+
+    Without `collection` it lives as long as this object is open: `close()`, or the end of a `with` block, removes it. Raises UsageError where that collection was made otherwise.
+    """
+
+    def __init__(self, embed: Embed | str = keyword_embed, *, collection: str | None = None, store: Store | None = None) -> None:
+        self.embedder = _named(embed)
+        self.collection = collection or f"kb_{secrets.token_hex(6)}"
+        self._passing = collection is None
+        self._given, self._store = store, store
+        self._texts: dict[str, str] = {}
+        self._fresh = False
+
+    @property
+    def store(self) -> Store:
+        """The store, opened where it is not open yet."""
+        if self._store is None:
+            self._store = connect()
+        return self._store
+
+    def add_document(self, source: str, text: str) -> None:
+        """Takes a text under a name; the same name again replaces it. It is cut and embedded before the next search. UsageError for a name or a text that is empty."""
+        if not source.strip() or not text.strip():
+            raise UsageError(f"a document needs a name and a text: {'its text' if source.strip() else 'its name'} is empty.")
+        self._fresh = self._fresh or self._texts.get(source) != text
+        self._texts[source] = text
+
+    def search(self, query: str, k: int = 3) -> list[tuple[str, str, float]]:
+        """(source, text, cosine rounded to three decimals) of the `k` nearest passages, nearest first; only those above 0."""
+        if not query.strip():
+            raise UsageError("the question is empty.")
+        if not self._ready():
+            return []
+        found = search(open_corpus(self.store, self.collection), query, settings="dense-only", dense="exact", dedup="off", authority_weight="0", k=k)
+        rounded = [(r.source, r.text, round(r.similarity or 0.0, 3)) for r in found.results]
+        return [entry for entry in rounded if entry[2] > 0]
+
+    def __len__(self) -> int:
+        """How many passages it holds."""
+        return open_corpus(self.store, self.collection).chunks if self._ready() else 0
+
+    def _ready(self) -> bool:
+        """Brings what was added into the collection; whether there is one."""
+        if self._fresh:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "corpus.jsonl"
+                lines = [json.dumps({"_id": source, "title": "", "text": text}) for source, text in self._texts.items()]
+                path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+                ingest(
+                    path, self.collection, store=self.store, format="beir", root="knowledge-base", embedder=self.embedder, chunker="paragraph", chunk_size=WORDS,
+                    context="off",
+                )  # fmt: skip
+            self._fresh = False
+        return any(c.name == self.collection for c in collections.all_collections(self.store))
+
+    def close(self) -> None:
+        """Removes a collection that was not named, and closes a store that was opened here."""
+        if self._passing and self._store is not None and any(c.name == self.collection for c in collections.all_collections(self._store)):
+            collections.drop(self._store, self.collection)
+        if self._given is None and self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def __enter__(self) -> KnowledgeBase:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class _Function:
+    """A function as an embedder. Its digest comes from what it makes of two texts, so that vectors of another function are never taken for its own."""
+
+    limit: int | None = None
+
+    def __init__(self, function: Embed) -> None:
+        self._function = function
+        probe = np.asarray([self._row("a small probe"), self._row("When do leaves fall?")], dtype=np.float32)
+        self.dim: int | None = probe.shape[1]
+        self.digest = f"function-{hashlib.sha256(probe.tobytes()).hexdigest()[:24]}"
+        self.name = f"function:{self.digest[9:21]}"
+
+    def _row(self, text: str) -> np.ndarray:
+        row = np.asarray(self._function(text), dtype=np.float32)
+        if row.ndim != 1 or not row.size:
+            raise UsageError(f"embed gave something of shape {row.shape} for a text: it must give one vector, a list of numbers.")
+        return row
+
+    def count_tokens(self, text: str) -> int:
+        return round(len(text.split()) * 1.3)
+
+    def encode(self, texts: Sequence[str], on_batch: Callable[[int], None] | None = None) -> np.ndarray:
+        rows = [self._row(text) for text in texts]
+        wrong = next((row.size for row in rows if row.size != self.dim), None)
+        if wrong is not None:
+            raise UsageError(f"embed gave vectors of {self.dim} and of {wrong} numbers: they must all be of one length.")
+        found = check_vectors(np.stack(rows), self.name, len(texts), self.dim or 0) if rows else np.zeros((0, self.dim or 0), dtype=np.float32)
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        unit = np.divide(found, lengths, out=np.zeros_like(found), where=lengths > 0)
+        if on_batch is not None:
+            on_batch(len(texts))
+        return np.asarray(unit)
+
+    def token_vectors(self, texts: Sequence[str]) -> list[np.ndarray]:
+        raise UsageError("a function of yours makes no token vectors: use another reranker than maxsim.")
+
+
+def _named(embed: Any) -> str:
+    """The embedder's name in the registry."""
+    if isinstance(embed, Embedding):
+        return embed.name
+    if isinstance(embed, str):
+        return embedder(embed).name
+    if not callable(embed):
+        raise UsageError(f"embed cannot be {embed!r}: it takes a function from a text to a vector, or the name of an embedder.")
+    made = _Function(embed)
+    register(made)
+    return made.name

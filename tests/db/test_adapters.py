@@ -1,0 +1,158 @@
+"""The adapters against the real libraries, and the knowledge base of a published tutorial."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lab.corpus.ingest import ingest
+from lab.errors import UsageError
+from lab.retrieval.search import open_corpus, search
+from lab.serving.adapters.knowledge_base import Embed, KnowledgeBase, keyword_embed, minilm_embed
+from lab.store import collections
+from lab.store.connect import Store
+from tests.conftest import write
+from tests.db.test_answers import DOORS, VALVES, Scripted
+
+QUESTION = "At which pressure does the relief valve open?"
+
+
+@pytest.fixture
+def plant(store: Store, tmp_path: Path) -> Store:
+    ingest(write(tmp_path / "d", {"valves.md": VALVES, "doors.md": DOORS}), "c", store=store, embedder="keyword")
+    return store
+
+
+def guides(store: Store, folder: Path, embed: Embed | str) -> KnowledgeBase:
+    made = KnowledgeBase(embed=embed, store=store)
+    for name in ("kyoto-guide", "sapporo-guide"):
+        made.add_document(name, (folder / f"{name}.txt").read_text(encoding="utf-8"))
+    return made
+
+
+def test_the_tutorial_and_its_scores(store: Store, shared_data: Callable[[str], Path]) -> None:
+    with guides(store, shared_data("tutorial"), keyword_embed) as kb:
+        assert len(kb) == 4
+        foliage, grove = kb.search("When do autumn leaves peak in Kyoto?", k=3)
+        assert (foliage[0], foliage[2], grove[0], grove[2]) == ("kyoto-guide", 0.187, "kyoto-guide", 0.123)
+        assert foliage[1].startswith("Kyoto in autumn is famous") and grove[1].startswith("Arashiyama")
+        [only] = kb.search("When should I visit Arashiyama bamboo grove?")
+        assert only[1].startswith("Arashiyama") and only[2] == 0.342
+        assert kb.search("zebra") == [] and len(keyword_embed("red leaves")) == 1024
+        name = kb.collection
+    assert name not in [c.name for c in collections.all_collections(store)]
+
+
+def test_nothing_but_the_embedder_changes(store: Store, shared_data: Callable[[str], Path]) -> None:
+    """The passages about foliage come first, though but one of the question's words stands in them; by words the question finds no more than that one."""
+    question = "where can I see colorful trees in fall?"
+    with guides(store, shared_data("tutorial"), minilm_embed) as kb:
+        found = kb.search(question, k=4)
+        assert len(kb) == 4 and [score for _, _, score in found] == [0.417, 0.349, 0.314, 0.312]
+        assert ["foliage" in text for _, text, _ in found] == [True, True, False, False]
+    with guides(store, shared_data("tutorial"), "minilm") as kb:
+        assert kb.search(question, k=4) == found
+    with guides(store, shared_data("tutorial"), keyword_embed) as kb:
+        assert not any("foliage season" in text for _, text, _ in kb.search(question, k=4))
+
+
+def test_a_function_of_ones_own(store: Store) -> None:
+    def by_letters(text: str) -> list[float]:
+        return [float(text.lower().count(sign)) for sign in "abz"]
+
+    with KnowledgeBase(embed=by_letters, store=store) as kb:
+        kb.add_document("one", "aab")
+        kb.add_document("two", "bbbb")
+        # (2, 1, 0) and (0, 4, 0) against (1, 0, 0): 2/√5 and 0
+        assert kb.search("A") == [("one", "aab", 0.894)]
+        kb.add_document("two", "aaaa")
+        assert kb.search("a", k=1) == [("two", "aaaa", 1.0)] and len(kb) == 2
+
+
+def test_a_named_one_is_a_collection_that_stays(store: Store) -> None:
+    with KnowledgeBase(embed="keyword", collection="notes", store=store) as kb:
+        assert len(kb) == 0 and kb.search("doors") == []
+        kb.add_document("https://example.org/doors?x=1", "The door is blue.\n\nThe window is green.")
+        assert len(kb) == 2
+    found = search(open_corpus(store, "notes"), "blue door", k=1)
+    assert found.results[0].source == "https://example.org/doors?x=1"
+    again = KnowledgeBase(embed="keyword", collection="notes", store=store)
+    again.add_document("second", "A gate of iron.")
+    assert len(again) == 3
+
+
+def test_wrong_knowledge(store: Store) -> None:
+    kb = KnowledgeBase(store=store)
+    for call, said in (
+        (lambda: kb.add_document("", "x"), "its name is empty"),
+        (lambda: kb.add_document("x", " "), "its text is empty"),
+        (lambda: kb.search(" "), "question is empty"),
+        (lambda: KnowledgeBase(embed="mini", store=store), "mini"),
+        (lambda: KnowledgeBase(embed=3, store=store), "function from a text"),  # type: ignore[arg-type]
+        (lambda: KnowledgeBase(embed=lambda text: [[1.0]], store=store), "one vector"),  # type: ignore[list-item]
+    ):
+        with pytest.raises(UsageError, match=said):
+            call()
+
+
+def test_langchain(plant: Store) -> None:
+    from langchain_core.retrievers import BaseRetriever
+
+    from lab.serving.adapters.langchain import LabRetriever
+
+    retriever = LabRetriever(collection="c", k=2, store=plant, flags={"rrf_k": 60})
+    assert isinstance(retriever, BaseRetriever)
+    found = retriever.invoke(QUESTION)
+    served = search(open_corpus(plant, "c"), QUESTION, k=2, rrf_k=60).results
+    assert [d.id for d in found] == [r.chunk_id for r in served] and found[0].page_content == served[0].text
+    assert found[0].metadata["source"] == "valves.md" and found[0].metadata["similarity"] == served[0].similarity
+    chain = retriever | (lambda documents: documents[0].metadata["source"])
+    assert chain.invoke(QUESTION) == "valves.md" and retriever.batch([QUESTION, "door"])[1][0].metadata["source"] == "doors.md"
+    with pytest.raises(UsageError, match="unknown"):
+        LabRetriever(collection="c", store=plant, flags={"rrfk": 60})
+
+
+def test_llama_index(plant: Store) -> None:
+    from llama_index.core.retrievers import BaseRetriever
+
+    from lab.serving.adapters.llama_index import LabRetriever
+
+    retriever = LabRetriever("c", k=2, store=plant)
+    assert isinstance(retriever, BaseRetriever)
+    found = retriever.retrieve(QUESTION)
+    served = search(open_corpus(plant, "c"), QUESTION, k=2).results
+    assert [n.node.node_id for n in found] == [r.chunk_id for r in served] and [n.score for n in found] == [r.score for r in served]
+    assert (found[0].node.start_char_idx, found[0].node.end_char_idx) == (served[0].start, served[0].end)  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def server() -> Iterator[Scripted]:
+    made = Scripted({"answer": "It opens at 12 bar [1].", "sufficient": True})
+    yield made
+    made.close()
+
+
+def test_langgraph(plant: Store, server: Scripted) -> None:
+    from lab.serving.adapters.langgraph import answering
+
+    told = answering("c", store=plant).invoke({"question": QUESTION})
+    assert told["status"] == "ok" and "12 bar" in told["answer"] and told["sources"][0]["source"] == "valves.md"
+    by_model = answering("c", store=plant, answerer="chat", chat=server.chat)
+    assert by_model.invoke({"question": QUESTION})["answer"] == "It opens at 12 bar [1]." and len(server.asked) == 1
+    none = answering("c", store=plant, answerer="chat", chat=server.chat, floor=0.99).invoke({"question": "zebras"})
+    assert (none["answer"], none["status"], none["sources"], len(server.asked)) == (None, "no_relevant_context", [], 1)
+    assert [*by_model.get_graph().nodes] == ["__start__", "retrieve", "synthesise", "nothing", "__end__"]
+
+
+def test_none_of_them_is_needed() -> None:
+    """The package imports, and the knowledge base too, where no other library is there."""
+    code = (
+        "import sys\nfor name in ('langchain_core', 'langgraph', 'llama_index'): sys.modules[name] = None\n"
+        "import lab, lab.cli.main, lab.serving.tool, lab.serving.adapters.knowledge_base\n"
+        "try:\n    import lab.serving.adapters.langchain\nexcept ImportError:\n    print('absent')"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "absent\n"
