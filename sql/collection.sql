@@ -146,6 +146,20 @@ create table :"schema".claim_passes (
     primary key (source_id, extractor)
 );
 
+-- What a person or a model thinks of the claims that a chat model took from one state of a document: only those of a document that passes are verified.
+create table :"schema".claim_grades (
+    source_id    text collate "C" not null,
+    grader       text collate "C" not null,     -- person:NAME, or chat:MODEL
+    content_hash bytea not null,                -- of the document as it was graded
+    claims       text not null,                 -- md5 of the ids of the claims that were graded
+    score        real not null check (score between 0 and 1),
+    passed       boolean not null,
+    feedback     text not null default '',
+    cost         jsonb not null default '{}',
+    at           timestamptz not null default clock_timestamp(),
+    primary key (source_id, grader)
+);
+
 -- Verified claims near a vector, for psql:  select * from kb_demo.search_claims((select embedding from kb_demo.claims limit 1), 5);
 create function :"schema".search_claims(
     query_embedding halfvec, match_count int, similarity_threshold float8 default 0.3, filter_kind text default null, filter_authority int default null

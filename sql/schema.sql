@@ -9,7 +9,7 @@ create table lab.meta (
     key   text primary key,
     value text not null
 );
-insert into lab.meta values ('schema_version', '8');
+insert into lab.meta values ('schema_version', '9');
 
 -- One row a collection; its documents live in the schema kb_<name>. `ingest` holds the ingest flags, fixed for the collection's life.
 create table lab.collections (
@@ -297,7 +297,8 @@ $$;
 create function lab.forget_claims() returns trigger language plpgsql as $$
 begin
     execute format(
-        'with absent as (select $1 as source where not exists (select from %1$I.files where source = $1)), claims as (delete from %1$I.claims where source_id in (select source from absent)) '
+        'with absent as (select $1 as source where not exists (select from %1$I.files where source = $1)), claims as (delete from %1$I.claims where source_id in (select source from absent)), '
+        'grades as (delete from %1$I.claim_grades where source_id in (select source from absent)) '
         'delete from %1$I.claim_passes where source_id in (select source from absent)', tg_table_schema) using old.source;
     return null;
 end

@@ -90,6 +90,8 @@ _GROUPS = {
         "Single facts with the passages that say them.",
         {
             "extract": ("lab.cli.claims:extract", "Take claims out of the documents of a collection."),
+            "grade": ("lab.cli.claims:grade", "Have a chat model grade the claims that one made."),
+            "review": ("lab.cli.claims:review", "Accept or reject a model's claims in the terminal or on a page."),
             "search": ("lab.cli.claims:search", "Find claims that answer a question, without a model."),
             "stats": ("lab.cli.claims:stats", "How many claims there are, by kind and status."),
         },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import getpass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -78,38 +79,44 @@ def review(
 
 
 def _sit(gold: GoldSet, folder: Path, name: str, who: str) -> tuple[int, int]:
+    from lab.store import collections
+    from lab.store.connect import connect
+
+    with connect() as store:
+        known = collections.get(store, name)
+        return sit(store, known, folder, who, _items(store, known, gold, folder))
+
+
+def sit(store: Store, known: Collection, folder: Path, who: str, everything: Sequence[Item]) -> tuple[int, int]:
+    """The terminal's turn: shows what this person has not decided, item by item; (decisions made, items left)."""
     from rich.console import Console
     from rich.text import Text
 
-    from lab.gold.desk import KEYS, PASSAGE_KEYS, single_keys, work
+    from lab.gold.desk import CLAIM_KEYS, KEYS, PASSAGE_KEYS, single_keys, work
     from lab.gold.review import standing
-    from lab.store import collections, documents
-    from lab.store.connect import connect
+    from lab.store import documents
 
     console = Console(stderr=True, highlight=False)
-    with connect() as store:
-        known = collections.get(store, name)
-        everything = _items(store, known, gold, folder)
 
-        def around(item: Item) -> str:
-            return documents.text_between(store, known, item.source, max(0, item.start - 300), item.end + 300) if item.source else ""
+    def around(item: Item) -> str:
+        return documents.text_between(store, known, item.source, max(0, item.start - 300), item.end + 300) if item.source else ""
 
-        def show(item: Item, text: str, at: int, of: int) -> None:
-            console.rule(f"{at} of {of}")
-            console.print(Text(f"{item.question.kind or 'question'} {item.question.question_id}: ", "dim") + Text(item.question.text, "bold"))
-            if item.source:
-                lead = min(300, item.start)
-                shown = Text(text)
-                shown.stylize("reverse", lead, lead + item.end - item.start)
-                console.print(Text(f"{item.source} [{item.start}, {item.end})" + (f" – {item.why}" if item.why else ""), "dim"))
-                console.print(shown)
-            console.print(Text(PASSAGE_KEYS if item.is_passage else KEYS, "dim"))
+    def show(item: Item, text: str, at: int, of: int) -> None:
+        console.rule(f"{at} of {of}")
+        console.print(Text(f"{item.question.kind or 'question'} {item.question.question_id}: ", "dim") + Text(item.question.text, "bold"))
+        if item.source:
+            lead = min(300, item.start)
+            shown = Text(text)
+            shown.stylize("reverse", lead, lead + item.end - item.start)
+            console.print(Text(f"{item.source} [{item.start}, {item.end})" + (f" – {item.why}" if item.why else ""), "dim"))
+            console.print(shown)
+        console.print(Text(PASSAGE_KEYS if item.is_passage else CLAIM_KEYS if item.claim else KEYS, "dim"))
 
-        try:
-            made = work(folder, who, everything, around, single_keys(), show, console.input)
-        except (EOFError, KeyboardInterrupt):
-            say("stopped; every decision is kept")
-            made = 0
+    try:
+        made = work(folder, who, everything, around, single_keys(), show, console.input)
+    except (EOFError, KeyboardInterrupt):
+        say("stopped; every decision is kept")
+        made = 0
     done = {item for _, item in standing(read(folder), who)}
     return made, sum(item.name not in done for item in everything)
 
@@ -123,25 +130,31 @@ def _items(store: Store, known: Collection, gold: GoldSet, folder: Path) -> list
 
 
 def _page(gold: GoldSet, folder: Path, name: str, to: Path, json: bool) -> int:
-    from lab.gold.sheet import AROUND, page
-    from lab.scratch import whole_file
-    from lab.store import collections, documents
+    from lab.store import collections
     from lab.store.connect import connect
 
     with connect() as store:
         known = collections.get(store, name)
         found = _items(store, known, gold, folder)
-
-        def around(item: Item) -> tuple[str, str]:
-            lead = documents.text_between(store, known, item.source, max(0, item.start - AROUND), item.start) if item.start else ""
-            return lead, documents.text_between(store, known, item.source, item.end, item.end + AROUND)
-
-        whole_file(to, page(gold, found, around))
+        write_page(store, known, gold, found, f"lab gold review {gold.name}", to)
     if json:
         print_json({"schema_version": 1, "page": str(to), "items": len(found)})
     else:
         line(f"{len(found)} items on {to}; what is saved there comes back by `lab gold review {gold.name} --take FILE`")
     return 0
+
+
+def write_page(store: Store, known: Collection, gold: GoldSet, found: Sequence[Item], command: str, to: Path) -> None:
+    """The same as one page; `command` takes what is saved there."""
+    from lab.gold.sheet import AROUND, page
+    from lab.scratch import whole_file
+    from lab.store import documents
+
+    def around(item: Item) -> tuple[str, str]:
+        lead = documents.text_between(store, known, item.source, max(0, item.start - AROUND), item.start) if item.start else ""
+        return lead, documents.text_between(store, known, item.source, item.end, item.end + AROUND)
+
+    whole_file(to, page(gold, found, around, command))
 
 
 def _take(gold: GoldSet, folder: Path, file: Path, json: bool) -> int:

@@ -5,21 +5,18 @@ Answers are kept in LAB_HOME/gold-cache by model, prompt and passage, so that an
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from lab.config import home
+from lab.corpus.quotes import locate
 from lab.gold.drafts import Draft, Material, Passage
 from lab.gold.generators import judged
-from lab.models.chat import SEED, Chat, Malformed
+from lab.models.asked import Spent, ask
+from lab.models.chat import SEED, Chat
 from lab.progress import say
-from lab.scratch import whole_file
 from lab.text import STOP_WORDS, content_stems, stem, words
 
 VERSION = "ask-2"  # of the prompts; part of the cache's key
@@ -59,25 +56,15 @@ _EVERY = 10  # passages to one pair
 
 
 @dataclass(slots=True)
-class Cost:
-    """What was asked of the model in this call: calls, tokens, answers that came from the cache; and what was refused before the sieve, by reason."""
+class Cost(Spent):
+    """What it cost, and `counts`: how many questions came back → passages."""
 
-    budget: int
-    calls: int = 0
-    asked: int = 0
-    answered: int = 0
-    cached: int = 0
-    rejected: Counter[str] = field(default_factory=Counter)
-    counts: Counter[int] = field(default_factory=Counter)  # how many questions came back → passages
+    counts: Counter[int] = field(default_factory=Counter)
 
     def to_json(self) -> dict[str, Any]:
         """What is printed and stored of it."""
         returned = {str(count): passages for count, passages in sorted(self.counts.items())}
-        return {"calls": self.calls, "tokens": self.asked + self.answered, "cached": self.cached, "questions_returned": returned}
-
-    @property
-    def spent(self) -> bool:
-        return self.budget > 0 and self.asked + self.answered >= self.budget
+        return {**Spent.to_json(self), "questions_returned": returned}
 
 
 def drafts(
@@ -86,7 +73,7 @@ def drafts(
     """Drafts passage by passage, documents in turn, until the budget of tokens is spent. Whatever count of questions comes back, each keeps its own passage. With `multi`
     every tenth passage is asked about together with another one of its document."""
     for number, passage in enumerate(_in_turn(material.passages)):
-        if cost.spent:
+        if cost.over:
             say(f"the budget of {cost.budget:,} tokens is spent: the same command with a larger --budget goes on from here")
             return
         if len(words(passage.text)) < 8:
@@ -115,7 +102,7 @@ def drafts(
             made = {"generator": f"chat/{VERSION}", "model": chat.model}
             yield Draft(question, _kind(item), (judged(passage, *place),), passage, made)
             rare = forbidden(passage, material)
-            if paraphrases < 1 or not rare or cost.spent:
+            if paraphrases < 1 or not rare or cost.over:
                 continue
             asked = f"Question: {question}\nForbidden words: {', '.join(rare)}"
             again = _cached(chat, cost, _SAY.format(n=paraphrases), asked, _SAID, seed, lambda text: _listed(text, str))
@@ -130,7 +117,7 @@ def drafts(
 def _of_both(chat: Chat, material: Material, cost: Cost, first: Passage, seed: int) -> Iterator[Draft]:
     """A question that needs this passage and the one of its document that shares most rare words with it; none where no other does."""
     second = _partner(first, material)
-    if second is None or cost.spent:
+    if second is None or cost.over:
         return
     text = f"Title: {first.title}\n\nFirst passage:\n{first.text}\n\nSecond passage:\n{second.text}"
     found = _cached(chat, cost, _BOTH, text, _BOTH_ASKED, seed, lambda text: None)
@@ -164,21 +151,6 @@ def forbidden(passage: Passage, material: Material) -> list[str]:
     ]
 
 
-def locate(text: str, quote: str) -> tuple[int, int] | None:
-    """`[start, end)` of a quote in a passage: word for word, but for white space, quotation marks around it and the sign at its end. None where it does not stand there."""
-    plain = quote.strip().strip("\"“”'‘’").strip()
-    if not plain:
-        return None
-    for version in (plain, plain.rstrip(".;,:!?…")):
-        if not words(version):
-            return None
-        left, right = (r"(?<!\w)" if version[0].isalnum() else ""), (r"(?!\w)" if version[-1].isalnum() else "")  # 10 bar does not stand in 110 bar
-        match = re.search(left + r"\s+".join(map(re.escape, version.split())) + right, text)
-        if match is not None:
-            return match.start(), match.end()
-    return None
-
-
 def _kind(item: Any) -> str:
     word = re.sub(r"[^a-z]", "", str(item.get("kind", "")).lower())
     return word if word in {"fact", "procedure", "definition", "condition"} else "fact"
@@ -210,51 +182,4 @@ def _listed(text: str, made: Callable[[str], Any]) -> Any:
 
 
 def _cached(chat: Chat, cost: Cost, system: str, user: str, schema: dict[str, Any], seed: int, rescue: Callable[[str], Any]) -> Any:
-    """The parsed answer from the cache or the model; None where the model gives no JSON."""
-    key = hashlib.sha256(json.dumps([VERSION, chat.model, system, user, seed]).encode()).hexdigest()
-    path = home() / "gold-cache" / key[:2] / f"{key}.json"
-    value = _read(path)
-    if value is not None:
-        cost.cached += 1
-        if value == _NOTHING:
-            cost.rejected["malformed"] += 1
-            return None
-        return value
-    try:
-        reply = chat.ask(system, user, schema, seed=seed, rescue=rescue)
-    except Malformed as error:
-        cost.calls += 2
-        cost.asked += error.asked
-        cost.answered += error.answered
-        cost.rejected["malformed"] += 1
-        _write(path, _NOTHING)
-        return None
-    cost.calls += reply.calls
-    cost.asked += reply.asked
-    cost.answered += reply.answered
-    value = _clean(reply.value)
-    _write(path, value)
-    return value
-
-
-_NOTHING = {"malformed": True}
-
-
-def _clean(value: Any) -> Any:
-    """Without what no file and no database can hold: lone surrogates and NUL."""
-    if isinstance(value, str):
-        return value.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, list):
-        return [_clean(item) for item in value]
-    return {str(key): _clean(item) for key, item in value.items()} if isinstance(value, dict) else value
-
-
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-
-
-def _write(path: Path, value: Any) -> None:
-    whole_file(path, json.dumps(value, ensure_ascii=False))
+    return ask(chat, cost, "gold-cache", VERSION, system, user, schema, seed=seed, rescue=rescue)

@@ -10,6 +10,7 @@ from pathlib import Path
 from lab.gold.review import Item, enter, read, standing
 
 KEYS = "a accept · r reject · e edit · 2 1 0 judge its passage anew · s skip · u undo · q quit"
+CLAIM_KEYS = "a accept · r reject · s skip · u undo · q quit"
 PASSAGE_KEYS = "2 answers · 1 in part · 0 does not · s skip · u undo · q quit"
 Show = Callable[[Item, str, int, int], None]  # item, text around its span, place, of how many
 
@@ -42,14 +43,14 @@ def work(
             continue
         if item.is_passage and key in "012":
             enter(folder, who, item, "judge", grade=int(key))
-        elif item.source and key in "012":  # the question itself is still to be decided
+        elif item.source and not item.claim and key in "012":  # the question itself is still to be decided
             enter(folder, who, item.own_passage(), "judge", grade=int(key))
             history.append((at, item.own_passage()))
             made += 1
             continue
         elif not item.is_passage and key in {"a", "r"}:
             enter(folder, who, item, "accept" if key == "a" else "reject")
-        elif not item.is_passage and key == "e":
+        elif not item.is_passage and not item.claim and key == "e":
             text = ask("new words: ").strip()
             if not text:
                 continue

@@ -35,6 +35,7 @@ class Item:
     end: int = 0
     quote: str = ""
     why: str = ""  # why a passage waits: similar, or the runs that returned it
+    claim: bool = False  # a statement to be accepted or rejected, in place of a question
 
     @property
     def is_passage(self) -> bool:

@@ -13,18 +13,18 @@ from lab.records import GoldSet
 AROUND = 300  # signs of the document before and after the span
 
 
-def page(gold: GoldSet, items: Sequence[Item], around: Callable[[Item], tuple[str, str]]) -> str:
-    """The page as HTML. `around` gives the text right before and right after an item's span."""
+def page(gold: GoldSet, items: Sequence[Item], around: Callable[[Item], tuple[str, str]], command: str) -> str:
+    """The page as HTML. `around` gives the text right before and right after an item's span; `command` takes what is saved there."""
     listed = []
     for item in items:
         before, after = around(item) if item.source else ("", "")
         listed.append(
             {
                 "name": item.name, "question": item.question.question_id, "kind": item.question.kind or "question", "text": item.question.text, "source": item.source,
-                "start": item.start, "end": item.end, "quote": item.quote, "why": item.why, "passage": item.is_passage, "before": before, "after": after,
+                "start": item.start, "end": item.end, "quote": item.quote, "why": item.why, "passage": item.is_passage, "claim": item.claim, "before": before, "after": after,
             }
         )  # fmt: skip
-    data = json.dumps({"set": gold.name, "digest": gold.digest, "items": listed}, ensure_ascii=False)
+    data = json.dumps({"set": gold.name, "digest": gold.digest, "command": command, "items": listed}, ensure_ascii=False)
     safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")  # nothing in it may end the script
     return (Path(__file__).parent / "templates" / "review.html").read_text(encoding="utf-8").replace("__DATA__", safe)
 

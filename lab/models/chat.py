@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -62,9 +63,10 @@ class Chat:
         seed: int = SEED,
         most: int = 2000,
         rescue: Callable[[str], Any] | None = None,
+        held_to: Mapping[str, Any] | None = None,
     ) -> Reply:
         """The answer to `user` as JSON of the form `schema` (an object). A malformed one is asked for once more; then `rescue` may make a value of its words (None: it
-        cannot), else Malformed is raised."""
+        cannot), else Malformed is raised. `held_to` is a looser form, for a caller that can do with a part of what comes back."""
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         asked = answered = 0
         for calls in (1, 2):
@@ -72,7 +74,7 @@ class Chat:
             asked, answered = asked + spent, answered + made
             wrong = ""
             for value in pieces(text):
-                said = misfit(value, schema)
+                said = misfit(value, held_to or schema)
                 if not said:
                     return Reply(value, text, asked, answered, calls)
                 wrong = wrong or said
@@ -178,11 +180,20 @@ _TYPES: dict[str, type | tuple[type, ...]] = {"object": dict, "array": list, "st
 
 
 def misfit(value: Any, schema: Mapping[str, Any], where: str = "the answer") -> str:
-    """What is wrong with a value, in words; empty where it has the form of `schema` (type, required, properties, items, enum: what our prompts use)."""
-    kind = str(schema.get("type", "object"))
+    """What is wrong with a value, in words; empty where it has the form of `schema` (type or several types, required, properties, items, enum, minimum, maximum: what our prompts
+    use). NaN and infinity, which Python's JSON reads, are no number."""
+    kinds = schema.get("type", "object")
+    if isinstance(kinds, list):
+        return "" if any(not misfit(value, {**schema, "type": one}, where) for one in kinds) else f"{where} is none of {', '.join(kinds)}"
+    kind = str(kinds)
     held: Any = value
     if not isinstance(value, _TYPES[kind]) or (kind in {"integer", "number"} and isinstance(value, bool)):
         return f"{where} is no {kind}"
+    if kind in {"integer", "number"}:
+        if not math.isfinite(held):
+            return f"{where} is {held}, which is no number"
+        if not schema.get("minimum", -math.inf) <= held <= schema.get("maximum", math.inf):
+            return f"{where} is {held:g}, and must lie between {schema.get('minimum', -math.inf):g} and {schema.get('maximum', math.inf):g}"
     if "enum" in schema and value not in schema["enum"]:
         return f"{where} is none of {', '.join(schema['enum'])}"
     if kind == "object":

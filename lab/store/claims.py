@@ -135,8 +135,9 @@ def _upsert(connection: Connection, schema: sql.Identifier, language: str, extra
                 "insert into {}.claims (claim_id, content_hash, source_id, n, chunk_key, start, \"end\", quote, statement, subject, kind, confidence, status, reason, extractor, words) "
                 "values (%(id)s, %(hash)s, %(source)s, %(n)s, %(key)s, %(start)s, %(end)s, %(quote)s, %(statement)s, %(subject)s, %(kind)s, %(confidence)s, %(status)s, %(reason)s, %(extractor)s, "
                 "(select coalesce(sum(cardinality(positions)), 0)::int from unnest(to_tsvector(%(language)s::regconfig, %(statement)s || E'\\n' || %(quote)s)))) "
-                "on conflict (content_hash) do update set n = excluded.n, chunk_key = excluded.chunk_key, start = excluded.start, \"end\" = excluded.\"end\", extractor = excluded.extractor, "
-                "status = case when claims.status = 'stale' then excluded.status else claims.status end, updated_at = clock_timestamp() returning (xmax = 0)"
+                "on conflict (content_hash) do update set n = excluded.n, chunk_key = excluded.chunk_key, start = excluded.start, \"end\" = excluded.\"end\", "
+                "extractor = case when claims.status = 'stale' or (claims.status, excluded.status) = ('candidate', 'verified') then excluded.extractor else claims.extractor end, "
+                "status = case when claims.status = 'stale' or (claims.status, excluded.status) = ('candidate', 'verified') then excluded.status else claims.status end, updated_at = clock_timestamp() returning (xmax = 0)"
             ).format(schema),
             {
                 "id": c.claim_id, "hash": c.content_hash, "source": c.source, "n": c.n, "key": c.chunk_key, "start": c.start, "end": c.end, "quote": c.quote, "statement": c.statement,

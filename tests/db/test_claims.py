@@ -29,6 +29,7 @@ from lab.serving import tool
 from lab.store import claims, collections, documents, runs
 from lab.store.connect import Store
 from tests.conftest import Lab, write
+from tests.servers import Fake
 
 PUMPS = (
     "# Pumps\n\nA “duty pump” means the pump that runs. The duty pump must be stopped before the guard is lifted.\n\n"
@@ -176,6 +177,23 @@ def test_recall_by_words_loads_no_model(plant: tuple[Store, Path]) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, "LAB_DATABASE_URL": store.dsn})
     assert done.stdout.splitlines()[-1] == "[]" and "door is shut" in done.stdout
+
+
+def test_recall_by_words_asks_no_embedding_server(store: Store, tmp_path: Path, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The collection's vectors come from a server; it counts the calls."""
+    server = Fake(lambda path, body: (200, {"data": [{"index": i, "embedding": [float(len(text)), 1.0]} for i, text in enumerate(body["input"])]}))
+    try:
+        monkeypatch.setenv("LAB_EMBED_URL", server.url)
+        ingest(write(tmp_path / "d", {"pumps.md": PUMPS, "doors.md": DOORS}), "c", store=store, embedder="openai:counted")
+        extract(store, "c")
+        before = len(server.asked)
+        assert before > 0
+        assert len(lab("claims", "search", "c", "is the door shut", "--json", store=store).json["claims"]) == 2
+        assert len(recall(store, "c", "the duty pump").claims) > 0 and len(tool.recall_claims(store, "c", "the duty pump")["claims"]) > 0
+        assert len(server.asked) == before
+        assert recall(store, "c", "the duty pump", semantic=True).engine == "semantic" and len(server.asked) == before + 1
+    finally:
+        server.close()
 
 
 def test_commands_and_tool(plant: tuple[Store, Path], lab: Lab) -> None:

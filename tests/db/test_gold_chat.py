@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lab.corpus.ingest import ingest
-from lab.gold.asking import locate
+from lab.corpus.quotes import locate
 from lab.gold.check import check
 from lab.gold.files import load_gold
 from lab.models import chat, wire

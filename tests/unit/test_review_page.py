@@ -30,7 +30,7 @@ def gold(tmp_path: Path) -> GoldSet:
 
 def written(gold: GoldSet, tmp_path: Path) -> Path:
     everything = items(gold, [], {"b.md::1": ("b.md", 0, 9, "Other one")})
-    (tmp_path / "page.html").write_text(page(gold, everything, lambda item: ("say ", " at six, by ")), encoding="utf-8")
+    (tmp_path / "page.html").write_text(page(gold, everything, lambda item: ("say ", " at six, by "), "lab gold review g"), encoding="utf-8")
     return tmp_path / "page.html"
 
 

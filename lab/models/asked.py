@@ -1,0 +1,85 @@
+"""A chat model asked through a cache of files: the same question to the same model costs once, and an interrupted call goes on where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lab.config import home
+from lab.models.chat import SEED, Chat, Malformed
+from lab.scratch import whole_file
+
+_NOTHING = {"malformed": True}
+
+
+@dataclass(slots=True)
+class Spent:
+    """What was asked of the model in this call: calls, tokens, answers that came from the cache; and what was refused of them, by reason. `budget` in tokens, 0: none."""
+
+    budget: int = 0
+    calls: int = 0
+    asked: int = 0
+    answered: int = 0
+    cached: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def over(self) -> bool:
+        """Whether the budget is used up."""
+        return self.budget > 0 and self.asked + self.answered >= self.budget
+
+    def to_json(self) -> dict[str, Any]:
+        """What is printed and stored of it."""
+        return {"calls": self.calls, "tokens": self.asked + self.answered, "cached": self.cached}
+
+
+def ask(
+    chat: Chat, spent: Spent, folder: str, version: str, system: str, user: str, schema: Mapping[str, Any], *, seed: int = SEED,
+    rescue: Callable[[str], Any] | None = None, held_to: Mapping[str, Any] | None = None,
+) -> Any:  # fmt: skip
+    """The parsed answer, from LAB_HOME/`folder` or from the model; None where the model twice gives no JSON of the form, which is kept too. `version` of the prompts is part of the key."""
+    key = hashlib.sha256(json.dumps([version, chat.model, system, user, seed]).encode()).hexdigest()
+    path = home() / folder / key[:2] / f"{key}.json"
+    value = _read(path)
+    if value is not None:
+        spent.cached += 1
+        if value == _NOTHING:
+            spent.rejected["malformed"] += 1
+            return None
+        return value
+    try:
+        reply = chat.ask(system, user, schema, seed=seed, rescue=rescue, held_to=held_to)
+    except Malformed as error:
+        spent.calls += 2
+        spent.asked += error.asked
+        spent.answered += error.answered
+        spent.rejected["malformed"] += 1
+        whole_file(path, json.dumps(_NOTHING))
+        return None
+    spent.calls += reply.calls
+    spent.asked += reply.asked
+    spent.answered += reply.answered
+    value = _clean(reply.value)
+    whole_file(path, json.dumps(value, ensure_ascii=False))
+    return value
+
+
+def _clean(value: Any) -> Any:
+    """Without what no file and no database can hold: lone surrogates and NUL."""
+    if isinstance(value, str):
+        return value.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    return {str(key): _clean(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None

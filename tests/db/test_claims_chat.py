@@ -1,0 +1,298 @@
+"""Claims by a chat model: quotes that must stand there, grades by a model and by a person, what models do wrong, and what it costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.corpus import claim_chat
+from lab.corpus.claims import extract
+from lab.corpus.grading import grade
+from lab.corpus.ingest import ingest
+from lab.errors import UsageError
+from lab.gold.review import read
+from lab.models.chat import Chat
+from lab.retrieval.recall import recall
+from lab.store.connect import Store
+from tests.browser import Browser, browser  # noqa: F401
+from tests.conftest import Lab, write
+from tests.servers import Fake
+
+PUMPS = "# Pumps\n\nThe duty pump runs at night. The relief valve opens at 12 bar. The pump is blue."
+DOORS = "# Doors\n\nThe door of the hall is shut at six. Visitors ring the bell."
+
+
+class Model(Fake):
+    """A chat server that answers by what stands in the question: `says` gives (a part of the question, the answer), the first that fits. It counts the calls."""
+
+    def __init__(self, *says: tuple[str, Any]) -> None:
+        self.says = list(says)
+
+        def reply(path: str, body: Any) -> tuple[int, Any]:
+            told = "\n".join(m["content"] for m in body["messages"][:2])
+            value = next(value for part, value in self.says if part in told)
+            text = value if isinstance(value, str) else json.dumps(value)
+            return 200, {"choices": [{"message": {"content": text}}], "usage": {"prompt_tokens": 100, "completion_tokens": 10}}
+
+        super().__init__(reply)
+
+    @property
+    def chat(self) -> Chat:
+        return Chat(self.url, "scripted")
+
+
+def said(statement: str, quote: str, kind: str = "statement", confidence: Any = 0.9, passage: Any = 1) -> dict[str, Any]:
+    return {"statement": statement, "kind": kind, "confidence": confidence, "passage": passage, "quote": quote}
+
+
+GOOD = [
+    said("The duty pump runs at night.", "The duty pump runs at night."),
+    said("A relief valve opens at 12 bar.", "relief valve opens at 12  bar", "Limit", 0.95),
+]
+DOOR = [said("The hall's door is shut at six.", "shut at six", "event")]
+
+
+@pytest.fixture
+def plant(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Store, Path]:
+    monkeypatch.setenv("LAB_HOME", str(tmp_path / "home"))
+    files = write(tmp_path / "d", {"pumps.md": PUMPS, "doors.md": DOORS})
+    ingest(files, "c", store=store, embedder="keyword")
+    return store, files
+
+
+@pytest.fixture
+def models() -> Iterator[list[Model]]:
+    made: list[Model] = []
+    yield made
+    for model in made:
+        model.close()
+
+
+def model(models: list[Model], *says: tuple[str, Any]) -> Model:
+    models.append(Model(*says))
+    return models[-1]
+
+
+def held(store: Store) -> dict[str, tuple[str, str]]:
+    """statement → (status, quote)"""
+    return {
+        str(s): (str(status), str(quote)) for s, status, quote in store.rows("select statement, status, quote from kb_c.claims order by claim_id")
+    }
+
+
+def test_a_quote_must_stand_in_its_passage(plant: tuple[Store, Path], models: list[Model]) -> None:
+    store, _ = plant
+    wrong = [
+        said("The relief valve opens at 99 bar.", "opens at 99 bar"),
+        said("It opens at 2 bar.", "2 bar"),  # stands in 12 bar, and is no word there
+        said("The pump is blue.", "The pump is blue.", passage=7),  # the wrong number, and still found
+        said("x" * 201, "The pump is blue."),
+        said("The pump is never red.", "The pump is blue.", confidence=85),
+        said("", "The pump is blue."),
+        said("the duty pump  runs at night.", "The duty pump runs at night."),  # said twice
+    ]
+    by = model(models, ("Pumps", {"claims": GOOD + wrong}), ("Doors", {"claims": DOOR}))
+    done = extract(store, "c", by="chat", chat=by.chat)
+    assert (done.extractor, done.documents, done.new, len(by.asked)) == ("chat-1/scripted", 2, 8, 2)
+    assert done.rejected == {
+        "its quote does not stand in the passage": 2, "its confidence is 85, and no number from 0 to 1": 1, "it has 201 characters, more than 200": 1,
+    }  # fmt: skip
+    found = held(store)
+    assert found["A relief valve opens at 12 bar."] == ("candidate", "relief valve opens at 12 bar") and found["The pump is blue."][0] == "candidate"
+    assert found["The relief valve opens at 99 bar."][0] == "rejected" and found["The pump is never red."][0] == "rejected"
+    spans = store.rows(
+        "select c.quote, substr(f.text, c.start + 1, c.\"end\" - c.start) from kb_c.claims c join kb_c.files f on f.source = c.source_id where c.status = 'candidate'"
+    )
+    assert len(spans) == 4 and all(quote == text for quote, text in spans)
+    assert done.cost == {"calls": 2, "tokens": 220, "cached": 0}
+    costs = store.rows("select source_id, claims, rejected, cost from kb_c.claim_passes order by 1")
+    assert [tuple(row) for row in costs] == [("doors.md", 1, 0, {"calls": 1, "tokens": 110}), ("pumps.md", 3, 4, {"calls": 1, "tokens": 110})]
+    assert recall(store, "c", "relief valve").claims == [], "a candidate is not recalled"
+    again = extract(store, "c", by="chat", chat=by.chat)
+    assert (again.documents, again.new, len(by.asked)) == (0, 0, 2)
+
+
+def test_a_change_costs_what_it_touches(plant: tuple[Store, Path], models: list[Model], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passages are cached by their text: a heading that changes asks nothing anew, a passage that does asks for its window alone."""
+    monkeypatch.setattr(claim_chat, "_WINDOW", 60)
+    store, files = plant
+    long = "# Pumps\n\nThe duty pump runs at night.\n\n## Valves\n\nThe relief valve opens at 12 bar.\n"
+    write(files, {"pumps.md": long})
+    ingest(files, "c", store=store, embedder="keyword")
+    by = model(
+        models,
+        ("Doors", {"claims": DOOR}),
+        ("duty pump", {"claims": GOOD[:1]}),
+        ("relief", {"claims": [said("A valve opens at 12 bar.", "opens at 12 bar")]}),
+    )
+    extract(store, "c", by="chat", chat=by.chat)
+    assert len(by.asked) == 3 and sum(status == "candidate" for status, _ in held(store).values()) == 3
+    assert "Write 3 to 7 claims" in by.asked[0][1]["messages"][0]["content"] or "Write 1 to" in by.asked[1][1]["messages"][0]["content"]
+    write(files, {"pumps.md": long.replace("12 bar", "12 bar at 20 degrees")})
+    ingest(files, "c", store=store, embedder="keyword")
+    assert held(store)["A valve opens at 12 bar."][0] == "stale"
+    done = extract(store, "c", by="chat", chat=by.chat)
+    assert (done.documents, len(by.asked), done.cost["cached"], done.kept) == (1, 4, 1, 2)
+    assert {status for status, _ in held(store).values()} == {"candidate"}
+
+
+@pytest.mark.parametrize("count", [0, 40])
+def test_other_counts_than_were_asked_for(count: int, plant: tuple[Store, Path], models: list[Model]) -> None:
+    store, _ = plant
+    many = [said(f"Fact {n} of the pump.", "The pump is blue.", confidence=n / 100) for n in range(count)]
+    done = extract(store, "c", by="chat", chat=model(models, ("Pumps", {"claims": many}), ("Doors", {"claims": []})).chat)
+    found = held(store)
+    assert done.new == count and sum(status == "candidate" for status, _ in found.values()) == min(count, 15)
+    if count:
+        assert found["Fact 39 of the pump."][0] == "candidate" and found["Fact 24 of the pump."][0] == "rejected"
+        assert done.rejected == {"the document has 15 claims that are surer": 25}
+
+
+@pytest.mark.parametrize(
+    ("answer", "claims"),
+    [
+        ('Sure! Here are the claims:\n```json\n{"claims": [{"statement": "The pump is blue.", "kind": "statement", "confidence": 0.9, "passage": 1, "quote": "The pump is blue."},]}\n```\nAnything else?', 1),
+        ('{"claims": [{"statement": "The pump is blue.", "kind": "statement", "confidence": NaN, "passage": 1, "quote": "The pump is blue."}]}', 0),
+        ('{"claims": [{"statement": "The pump is blue.", "kind": null, "confidence": 1, "passage": "one", "quote": "The pump is blue."}]}', 1),
+        ("I could not find any.", None), ('{"claims": "none"}', None), ("[" * 500, None),
+    ],
+)  # fmt: skip
+def test_what_models_make_of_json(
+    answer: str, claims: int | None, plant: tuple[Store, Path], models: list[Model], lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _ = plant
+    by = model(models, ("Pumps", answer), ("Doors", {"claims": DOOR}))
+    monkeypatch.setenv("LAB_CHAT_URL", by.url)
+    monkeypatch.setenv("LAB_CHAT_MODEL", "scripted")
+    told = lab("claims", "extract", "c", "--by", "chat", "--json", store=store)
+    assert told.code == 0 and told.json["malformed"] == (claims is None)
+    assert sum(status == "candidate" for status, _ in held(store).values()) == 1 + (claims or 0)
+    if claims is None:
+        assert [row[0] for row in store.rows("select source_id from kb_c.claim_passes")] == ["doors.md"], "it is not taken for done"
+        assert "made no JSON" in lab("claims", "extract", "c", "--by", "chat", store=store).err and len(by.asked) == 3
+
+
+def test_a_budget_ends_it_and_the_same_command_goes_on(plant: tuple[Store, Path], models: list[Model]) -> None:
+    store, _ = plant
+    by = model(models, ("Pumps", {"claims": GOOD}), ("Doors", {"claims": DOOR}))
+    done = extract(store, "c", by="chat", chat=by.chat, budget=50)
+    assert (done.documents, done.left, len(by.asked)) == (1, 1, 1)
+    assert extract(store, "c", by="chat", chat=by.chat).documents == 1 and len(by.asked) == 2
+
+
+def test_only_claims_of_documents_that_pass_are_verified(
+    plant: tuple[Store, Path], models: list[Model], lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, files = plant
+    by = model(
+        models, ("Document: Pumps", {"score": 1, "pass": True, "feedback": "All are right."}), ("Document: Doors", {"score": 0.4, "pass": True, "feedback": "The hour is wrong."}),
+        ("Title: Pumps", {"claims": GOOD}), ("Title: Doors", {"claims": DOOR}),
+    )  # fmt: skip
+    extract(store, "c", by="chat", chat=by.chat)
+    monkeypatch.setenv("LAB_CHAT_URL", by.url)
+    monkeypatch.setenv("LAB_CHAT_MODEL", "scripted")
+    told = lab("claims", "grade", "c", "--json", store=store).json
+    assert (told["passed"], told["failed"], told["feedback"]) == (1, 1, {"doors.md": "The hour is wrong."})
+    assert {s: status for s, (status, _) in held(store).items()} == {
+        "The duty pump runs at night.": "verified", "A relief valve opens at 12 bar.": "verified", "The hall's door is shut at six.": "candidate",
+    }  # fmt: skip
+    assert [c.statement for c in recall(store, "c", "relief valve").claims] == ["A relief valve opens at 12 bar."]
+    assert grade(store, "c", chat=by.chat).passed == 0 and len(by.asked) == 4, "graded once"
+    assert grade(store, "c", chat=Chat(by.url, "another"), least=0.3).passed == 2, "another grader looks for itself"
+    assert lab("claims", "stats", "c", "--json", store=store).json["documents"] == {"passed": 2, "failed": 0}
+    write(files, {"pumps.md": PUMPS + " It is new."})
+    ingest(files, "c", store=store, embedder="keyword")
+    assert held(store)["The duty pump runs at night."][0] == "stale"
+    extract(store, "c", by="chat", chat=by.chat)
+    assert held(store)["The duty pump runs at night."][0] == "candidate", "a new state is graded anew"
+    with store.connection() as connection:
+        connection.execute("delete from kb_c.files where source = 'doors.md'")
+    assert [row[0] for row in store.rows("select distinct source_id from kb_c.claim_grades")] == ["pumps.md"]
+
+
+@pytest.mark.parametrize("score", ["NaN", "Infinity", "7", "-1", '"good"', "true"])
+def test_a_grade_that_is_no_number_is_none(score: str, plant: tuple[Store, Path], models: list[Model]) -> None:
+    store, _ = plant
+    by = model(
+        models,
+        ("Document:", f'{{"score": {score}, "pass": true, "feedback": "fine"}}'),
+        ("Title: Pumps", {"claims": GOOD}),
+        ("Title: Doors", {"claims": []}),
+    )
+    extract(store, "c", by="chat", chat=by.chat)
+    done = grade(store, "c", chat=by.chat)
+    assert (done.passed, done.failed, done.unjudged) == (0, 0, 1) and {status for status, _ in held(store).values()} == {"candidate"}
+
+
+def test_a_person_grades_claim_by_claim(
+    plant: tuple[Store, Path], models: list[Model], lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    store, _ = plant
+    by = model(
+        models, ("Title: Pumps", {"claims": GOOD}), ("Title: Doors", {"claims": DOOR}), ("Document:", {"score": 0, "pass": False, "feedback": "no"})
+    )
+    extract(store, "c", by="chat", chat=by.chat)
+
+    def keys(text: str) -> None:
+        import io
+
+        monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{sign}\n" for sign in text)))
+
+    keys("aq")  # doors.md first, by source
+    told = lab("claims", "review", "c", "--who", "ann", "--json", store=store).json
+    assert told["decided"] == 1 and (told["grades"][0]["passed"], told["grades"][0]["left"]) == (1, 1)
+    keys("2ear")  # a judgment and an edit mean nothing here
+    told = lab("claims", "review", "c", "--who", "ann", "--json", store=store).json
+    assert told["decided"] == 2 and told["grades"][0]["failed"] == 1 and "1 of 2 claims rejected" in told["grades"][0]["feedback"]["pumps.md"]
+    found = held(store)
+    assert [found[s][0] for s in ("The hall's door is shut at six.", "The duty pump runs at night.", "A relief valve opens at 12 bar.")] == [
+        "verified",
+        "candidate",
+        "rejected",
+    ]
+    assert grade(store, "c", chat=by.chat).failed == 2 and held(store)["The hall's door is shut at six."][0] == "verified", (
+        "a person outweighs a model"
+    )
+    keys("")
+    text = lab("claims", "review", "c", "--who", "ann", "--pass", "0.5", store=store)
+    assert "2 documents passed" in text.out and held(store)["The duty pump runs at night."][0] == "verified", "the rejected one stays in the share"
+
+
+def test_the_same_on_a_page(plant: tuple[Store, Path], models: list[Model], lab: Lab, tmp_path: Path, browser: Browser) -> None:  # noqa: F811
+    store, _ = plant
+    extract(store, "c", by="chat", chat=model(models, ("Pumps", {"claims": GOOD}), ("Doors", {"claims": DOOR})).chat)
+    page = tmp_path / "claims.html"
+    assert lab("claims", "review", "c", "--html", str(page), "--json", store=store).json["items"] == 3
+    browser.open(page.as_uri())
+    assert browser.js("document.querySelector('mark').textContent") == "shut at six"
+    assert browser.js("[...document.querySelectorAll('#keys kbd')].map(k => k.textContent).join('')") == "arsub"
+    browser.key("a")
+    browser.type("Bob")
+    browser.js("document.activeElement.blur()")
+    for key in "aeraa":  # the e means nothing
+        browser.key(key)
+    browser.js("document.querySelector('#save').click()")
+    assert "lab claims review c --take FILE" in browser.js("document.querySelector('#said').textContent")
+    saved = browser.downloaded("reviews-claims-c-Bob.jsonl")
+    for expected in (3, 0):
+        told = lab("claims", "review", "c", "--take", str(saved), "--json", store=store).json
+        assert told["decided"] == expected and (told["grades"][0]["passed"], told["grades"][0]["failed"]) == (1, 1)
+    assert [d.action for d in read(tmp_path / "home" / "claims" / "c")] == ["accept", "reject", "accept"]
+    assert browser.said == [] and browser.fetched == []
+
+
+def test_wrong_words(plant: tuple[Store, Path], lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, _ = plant
+    monkeypatch.delenv("LAB_CHAT_URL", raising=False)
+    for words, told in (
+        (["extract", "c", "--by", "magic"], "rules or chat"), (["extract", "c", "--by", "chat"], "LAB_CHAT_URL"), (["grade", "c"], "LAB_CHAT_URL"), (["grade", "c", "--pass", "2"], "from 0 to 1"),
+        (["review", "c", "--html", "a", "--take", "b"], "one command each"), (["review", "nobody"], "nobody"), (["extract", "c", "--budget", "-1"], "no number"),
+    ):  # fmt: skip
+        answered = lab("claims", *words, store=store)
+        assert answered.code == 2 and told in answered.err, answered.err
+    with pytest.raises(UsageError):
+        extract(store, "nobody")
