@@ -31,13 +31,23 @@ def run(
     collection: str, *, gold: Gold, split: Split = None,
     split_by: SplitBy = "component", settings: Named = "default", measures: Measures = None, json: Json = False,
     from_trec: Annotated[Path | None, Parameter(help="score this TREC run in place of a search; documents are chunks (guide.md::3) or sources")] = None,
-    smoke: Annotated[int | None, Parameter(help="ask only so many questions, look at health alone, and record nothing")] = None, flags: SearchFlags = None,
+    smoke: Annotated[int | None, Parameter(help="ask only so many questions, look at health alone, and record nothing")] = None,
+    answers: Annotated[str | None, Parameter(help="answer every question too, and score the answers: extractive, or chat (the model of LAB_CHAT_URL)")] = None,
+    judge: Annotated[str, Parameter(help="of the answers: proxy (words and cosines), or chat")] = "proxy",
+    stuff: Annotated[bool, Parameter(negative=(), help="answer from the whole collection, without a search")] = False,
+    budget: Annotated[int, Parameter(help="tokens that an answer's context may have")] = 3000,
+    answers_to: Annotated[Path | None, Parameter(name="--answers-to", help="write every answer with its scores to this file, a JSON object a line")] = None, flags: SearchFlags = None,
 ) -> int:  # fmt: skip
     """Search every question of a gold set once, and record rankings, ledger and scores."""
+    from lab.evaluation.answering import Answering
     from lab.evaluation.measures import DEFAULT
     from lab.evaluation.run import run as execute
     from lab.gold.files import load_gold
 
+    if answers is None and (stuff or answers_to is not None or judge != "proxy"):
+        raise UsageError("--stuff, --judge and --answers-to are about answers: say --answers extractive, or chat.")
+    if answers is not None and (smoke is not None or from_trec is not None):
+        raise UsageError("--answers needs a search of its own: leave --smoke and --from-trec out.")
     if smoke is not None:
         if from_trec is not None or measures:
             raise UsageError("--smoke scores nothing: leave --measure and --from-trec out.")
@@ -48,6 +58,7 @@ def run(
         settings=settings,
         measures=measures or DEFAULT,
         from_trec=from_trec,
+        answering=None if answers is None else Answering(answers, judge, stuff, budget, to=answers_to),
         **passed(flags),
     )
     if json:
@@ -57,6 +68,7 @@ def run(
         print_table(("measure", "mean"), [(name, f"{value:.4f}") for name, value in done.scores.items()], numeric=(False, True))
         print_groups(done)
         print_health(done.health)
+        print_answers(done.health.get("answers") or {})
         for note in done.notes:
             say(f"note: {note}")
     return 0 if done.status == "ok" else 3
@@ -118,6 +130,30 @@ def print_health(health: Mapping[str, Any]) -> None:
         cells = [(s, *(str(health[part].get(s, 0)) for part in ("rescued", "harmed", "first_lost"))) for s in changed]
         heads = ("stage", f"brought into the first {health['k']}", "pushed out", "first rank lost")
         print_table(heads, cells, numeric=(False, True, True, True))
+
+
+def print_answers(found: Mapping[str, Any]) -> None:
+    """How the questions were answered: the measures beside their targets, abstention, and how far the judge agrees with people."""
+    if not found:
+        return
+    from lab.evaluation.judging import in_words
+
+    line("")
+    named = f"by {found['judge']}"
+    rows = [
+        (
+            name,
+            f"{value:.3f}",
+            f"> {found['target']:.2f}" if name in {"faithfulness", "relevance"} else "",
+            named if name in {"faithfulness", "relevance"} else "",
+        )
+        for name, value in found["means"].items()
+    ]
+    print_table((f"answers: {found['answerer']}", "mean", "target", ""), rows, numeric=(False, True, True, False))
+    line(
+        f"{found['answered']} of {found['answerable']} answerable questions were answered, and {found['false_answers']} of {found['unanswerable']} that have no answer"
+    )
+    line(in_words(found["agreement"]))
 
 
 def ablate(

@@ -12,7 +12,7 @@ from lab.evaluation.abstention import abstention, signal
 from lab.evaluation.coverage import Target, credit, judged
 from lab.evaluation.health import columns_of, examine, grades, spread
 from lab.evaluation.losses import Loss, loss, waterfall
-from lab.evaluation.measures import Measure, Ranking, means, score_all
+from lab.evaluation.measures import ANSWERS, Measure, Ranking, means, score_all
 from lab.evaluation.members import LEAST_RECALL, Member
 from lab.evaluation.primary import Quoted
 from lab.evaluation.recorded import Run
@@ -103,20 +103,29 @@ def finish(
         for name, value in found.ledger.seconds.items():
             stage_seconds.setdefault(name, []).append(value)
     member.by_question = score_all(measures, ranking_of)
+    named = list(map(str, measures))
+    if member.answers is not None:
+        named += ANSWERS
+        for name, values in member.answers.scores.items():
+            member.by_question[name] |= values
     scores = [(question, name, value) for question, values in member.by_question.items() for name, value in values.items()]
     health = examine(member.rankings, wanted, graded, k)
     health.lost = waterfall(lost)
     health.ann_recall = member.recall
     told = {question: signal(found.arms) for question, found in member.rankings.items()}
     health.abstain = abstention({question: value for question, value in told.items() if value is not None}, member.unanswerable)
+    if member.answers is not None:
+        health.answers = member.answers.summary
     notes = (
         list(fitted.notes)
         + [f"{note} ({times} questions)" for note, times in sorted(member.notes.items())]
         + _warnings(member, measures)
         + health.notes
+        + (member.answers.notes if member.answers is not None else [])
     )
-    status = "degraded" if member.failed or member.fallbacks or fitted.lost else "ok"
-    scored = means(member.by_question, map(str, measures))
+    fell = member.answers is not None and member.answers.failed
+    status = "degraded" if member.failed or member.fallbacks or fitted.lost or fell else "ok"
+    scored = means(member.by_question, named)
     recording.finish_run(
         corpus.store, member.run_id, status=status, questions=len(member.by_question), scores=scores, results=results, ledger=ledger,
         passages=recording.intern_passages(corpus.store, corpus.collection.name, listed), stages=stages, server=member.server, engines=member.engines,

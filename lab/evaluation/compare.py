@@ -19,7 +19,7 @@ from lab.store import runs
 from lab.store.connect import Store, connect
 
 PRIMARY = "hit@5"
-SHARES = frozenset({"hit", "short", "primary_first", "all_hit"})  # measures that are 0 or 1 for a question
+SHARES = frozenset({"hit", "short", "primary_first", "all_hit", "answered"})  # measures that are 0 or 1 for a question
 LOWER = frozenset({"short"})  # of which less is better
 _INPUTS = (
     "corpus_digest",

@@ -51,6 +51,7 @@ class Health:
         None  # mean recall of the vector index against the exact list, on a sample of the questions; None where no index was used
     )
     abstain: dict[str, Any] = field(default_factory=dict)  # see lab.evaluation.abstention
+    answers: dict[str, Any] = field(default_factory=dict)  # see lab.evaluation.answering
     notes: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:

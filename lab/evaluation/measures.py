@@ -3,6 +3,8 @@
 the answer above all of them? `judged@10`: the share of the first 10 that anybody has judged, as relevant or not (coverage counts, as everywhere). `all_hit@10`: of the
 questions that need several passages (`metadata.needs: all`), are all of them among the first 10?
 
+Measures of answers have no cutoff: `answered`, `citation_precision`, `citation_recall`, `faithfulness`, `relevance` (`lab.evaluation.answering` makes them).
+
 `R`, `RR` and `nDCG` agree with ir_measures (trec_eval) on the ranking in which every result stands for the judgment it newly covers; tests hold
 them together. A question without results scores 0.
 """
@@ -21,6 +23,7 @@ from lab.evaluation.coverage import Credit
 from lab.evaluation.primary import Quoted
 
 DEFAULT = ("hit@1", "hit@3", "hit@5", "hit@10", "R@5", "R@10", "RR@10", "nDCG@10", "distinct@10", "sources@10", "short@10", "judged@10")
+ANSWERS = ("answered", "citation_precision", "citation_recall", "faithfulness", "relevance")
 _NAMES = {
     "hit": "hit",
     "success": "hit",
@@ -42,20 +45,22 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Measure:
-    """A measure and its cutoff; prints and parses as itself."""
+    """A measure and its cutoff, which is 0 for measures of answers; prints and parses as itself."""
 
     name: str
     k: int
 
     def __str__(self) -> str:
-        return f"{self.name}@{self.k}"
+        return f"{self.name}@{self.k}" if self.k else self.name
 
 
 def parse(text: str) -> Measure:
     """`hit@5` → Measure("hit", 5). Raises UsageError naming the nearest measure."""
+    if text.strip().lower() in ANSWERS:
+        return Measure(text.strip().lower(), 0)
     match = re.fullmatch(r"\s*([A-Za-z_]+)@(\d+)\s*", text)
     if match is None or match[1].lower() not in _NAMES or not 1 <= int(match[2]) <= 1000:
-        raise unknown("measure", text, (*DEFAULT, "P@10", "primary_first@10", "all_hit@10"))
+        raise unknown("measure", text, (*DEFAULT, "P@10", "primary_first@10", "all_hit@10", *ANSWERS))
     return Measure(_NAMES[match[1].lower()], int(match[2]))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from lab.errors import CannotJudge, LabError, ServerError, UsageError
+from lab.evaluation.answering import Answers
 from lab.evaluation.journal import Journal
 from lab.evaluation.kept_out import without
 from lab.groups import evenly
@@ -38,6 +39,7 @@ class Member:
     fallbacks: set[str] = field(default_factory=set)
     unanswerable: dict[str, float] = field(default_factory=dict)  # the floor's signal of the questions without an answer
     recall: float | None = None  # of the vector index
+    answers: Answers | None = None  # where the questions were answered too
     seconds: float = 0.0
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from lab.errors import CannotJudge, UsageError
 from lab.evaluation import environment, trec
 from lab.evaluation.abstention import signals
+from lab.evaluation.answering import Answering, answer_all
 from lab.evaluation.closing import finish, near_of
 from lab.evaluation.coverage import Target, targets
 from lab.evaluation.journal import Journal
@@ -49,19 +50,28 @@ def run(
     split: str | None = None,
     measures: Sequence[str] = DEFAULT,
     from_trec: str | Path | None = None,
+    answering: Answering | str | None = None,
     **flags: str | float,
 ) -> Run:
-    """Searches every question of a gold set once, and records rankings, ledger and scores.
+    """Searches every question of a gold set once, and records rankings, ledger and scores. With `answering` (extractive, chat, or an object) every question is answered too, and the
+    answers are scored.
 
     `from_trec` is a TREC run to be scored in place of a search: its lists are the ranking, as far as `flags` do not ask for more. Raises UsageError for an unknown name, CannotJudge when the gold set does not fit the collection.
     """
     if store is None:
         with connect() as opened:
-            return run(collection, gold, store=opened, settings=settings, split=split, measures=measures, from_trec=from_trec, **flags)
+            return run(
+                collection, gold, store=opened, settings=settings, split=split, measures=measures, from_trec=from_trec, answering=answering, **flags
+            )
     base = named(settings) if isinstance(settings, str) else settings or Settings()
     words = {Settings.flag(name).name: str(value) for name, value in flags.items()}
     chosen = base.with_words(words)
     wanted = [parse(m) for m in measures]
+    how = Answering(answering) if isinstance(answering, str) else answering
+    if how is not None:
+        how.checked()
+    elif any(not m.k for m in wanted):
+        raise UsageError(f"{next(str(m) for m in wanted if not m.k)} is a measure of answers: say --answers extractive, or chat.")
     corpus = open_corpus(store, collection)
     loaded = as_gold(gold, split)
     if from_trec is not None:
@@ -70,7 +80,7 @@ def run(
         only_list = {"dense": "none", "lexical": "none", "external": name, "authority_weight": "0", "dedup": "off"}
         words = {**only_list, **words}
         chosen = base.with_words(words)
-    return execute(corpus, loaded, [(words, chosen)], measures=wanted)[0]
+    return execute(corpus, loaded, [(words, chosen)], measures=wanted, answering=how)[0]
 
 
 def as_gold(gold: str | GoldSet, split: str | None) -> GoldSet:
@@ -88,6 +98,7 @@ def execute(
     experiment_id: str | None = None,
     jobs: int = 1,
     journals: contextlib.ExitStack | None = None,
+    answering: Answering | None = None,
 ) -> list[Run]:
     """Executes all members, question by question, sharing what they have in common; one recorded run a member, in the order given. `jobs` searchers work at once: what is
     recorded is the same for any number of them.
@@ -97,6 +108,7 @@ def execute(
     A question whose search fails counts 0 and makes its run `degraded`; usage errors and a server that is gone end everything. Nothing is recorded
     before it is known that the members can run and the gold set fits.
     """
+    measures = [m for m in measures if m.k]  # those of answers come with the answers
     for _, settings in members:
         check_runnable(corpus, settings)
     fitted = fit(corpus.store, corpus.collection, gold)
@@ -133,6 +145,9 @@ def execute(
         for member, known in zip(working, signals(corpus, unanswerable, [settings for _, settings in members]), strict=True):
             member.unanswerable = known
         audit_indexes(corpus, asked, working)
+        if answering is not None:
+            for member in working:
+                member.answers = answer_all(corpus, gold, member.settings, answering, asked, wanted)
         near = near_of(corpus, measures)
         quotations = quoted(corpus, wanted) if any(m.name == "primary_first" for m in measures) else {}
         judged_not = refused_of(corpus, gold, asked)

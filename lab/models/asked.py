@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.config import home
-from lab.models.chat import SEED, Chat, Malformed
+from lab.models.chat import SEED, Chat, Malformed, Reply
 from lab.scratch import whole_file
 
 _NOTHING = {"malformed": True}
@@ -83,3 +83,24 @@ def _read(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+
+
+class Remembered(Chat):
+    """A chat model whose answers are kept in LAB_HOME/`folder`: what it said once costs nothing the next time. Malformed is raised as by `Chat`, each time."""
+
+    def __init__(self, chat: Chat, folder: str, version: str) -> None:
+        self.model, self._chat, self._folder, self._version = chat.model, chat, folder, version
+
+    def ask(
+        self, system: str, user: str, schema: Mapping[str, Any], *, temperature: float = 0.0, seed: int = SEED, most: int = 2000,
+        rescue: Callable[[str], Any] | None = None, held_to: Mapping[str, Any] | None = None,
+    ) -> Reply:  # fmt: skip
+        """The reply, as `Chat.ask` gives it; one from the cache has no calls and no tokens."""
+        key = hashlib.sha256(json.dumps([self._version, self.model, system, user, seed, temperature]).encode()).hexdigest()
+        path = home() / self._folder / key[:2] / f"{key}.json"
+        value = _read(path)
+        if value is not None:
+            return Reply(value, json.dumps(value, ensure_ascii=False), 0, 0, 0)
+        reply = self._chat.ask(system, user, schema, temperature=temperature, seed=seed, most=most, rescue=rescue, held_to=held_to)
+        whole_file(path, json.dumps(_clean(reply.value), ensure_ascii=False))
+        return reply

@@ -104,6 +104,11 @@ def answer(
     return synthesise(context, model, min_faithfulness)
 
 
+def block_texts(block: Sequence[Passage]) -> dict[int, str]:
+    """Number → what a citation of it can rest on: the passage with its section."""
+    return {p.n: f"{p.section}\n\n{p.result.text}" for p in block}
+
+
 def check(answerer: str, min_faithfulness: float = 0.0, budget: int = BUDGET) -> None:
     """UsageError for what is no answerer, no share, or no budget."""
     if answerer not in ANSWERERS:
@@ -165,7 +170,7 @@ def synthesise(context: Context, model: Chat | None = None, min_faithfulness: fl
     if not text:
         told = "The passages that were found do not suffice to answer this question."
         return Answer(question, name, "no_relevant_context", None, (), block, (), told, escalation, answerer, cost)
-    checked = citing.check(text, {p.n: f"{p.section} {p.result.text}" for p in block})
+    checked = citing.check(text, block_texts(block), question)
     known = {p.n for p in block}
     sources = [n for n in citing.cited(text) if n in known]
     faithful = citing.faithfulness(checked) or 0.0

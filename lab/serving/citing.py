@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lab.corpus.sentences import sentences
-from lab.text import content_stems
+from lab.serving.support import unsupported
 
 _CITED = re.compile(r"\[(\d{1,3}(?:\s*[,;]\s*\d{1,3})*)\]")
-SUPPORTED = 0.6  # share of a sentence's content stems that must stand in the passages which it cites
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +35,10 @@ def cited(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(numbers))
 
 
-def check(answer: str, passages: Mapping[int, str]) -> list[Sentence]:
+def check(answer: str, passages: Mapping[int, str], question: str = "") -> list[Sentence]:
     """Every sentence of an answer, checked against the texts that it cites (number → text). A citation behind a full stop belongs to the sentence before it.
 
-    A sentence is unsupported that cites nothing, that cites a number which was not retrieved, or of whose content words fewer than 60 % stand in what it cites. That is a proxy for faithfulness: it
-    sees words, not meaning, but for numbers, of which every one must stand there.
+    A sentence is unsupported that cites nothing, that cites a number which was not retrieved, or that what it cites does not say (`lab.serving.support`, which sees words and no meaning: a proxy).
     """
     text = re.sub(r"([.!?…][\"'”’)]*)\s*((?:\[\d[\d,; ]*\]\s*)+)", lambda m: f" {m[2].strip()}{m[1]} ", answer)
     found = []
@@ -51,24 +49,17 @@ def check(answer: str, passages: Mapping[int, str]) -> list[Sentence]:
         plain = re.sub(r"\s+([.!?…,;:])", r"\1", plain)
         if not re.search(r"\w", plain):
             continue
-        found.append(Sentence(plain, cites, _why(plain, cites, passages)))
+        found.append(Sentence(plain, cites, _why(plain, cites, passages, question)))
     return found
 
 
-def _why(sentence: str, cites: Sequence[int], passages: Mapping[int, str]) -> str:
+def _why(sentence: str, cites: Sequence[int], passages: Mapping[int, str], question: str) -> str:
     if not cites:
         return "it cites no passage"
     absent = [n for n in cites if n not in passages]
     if absent:
         return f"[{absent[0]}] was not retrieved"
-    held = " ".join(passages[n] for n in cites)
-    numbers = set(re.findall(r"\d+(?:[.,]\d+)*", sentence)) - set(re.findall(r"\d+(?:[.,]\d+)*", held))
-    if numbers:
-        return f"{min(numbers)} does not stand in what it cites"
-    wanted = set(content_stems(sentence))
-    if wanted and len(wanted & set(content_stems(held))) / len(wanted) < SUPPORTED:
-        return "its words do not stand in what it cites"
-    return ""
+    return unsupported(sentence, "\n\n".join(passages[n] for n in cites), question)
 
 
 def faithfulness(checked: Sequence[Sentence]) -> float | None:

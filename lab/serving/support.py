@@ -1,0 +1,141 @@
+"""Whether a text says a sentence, judged by words alone: a proxy for entailment that is named as one wherever it is printed.
+
+It sees what is countable: numbers, and what they are said of; words that no passage has; a negation that was lost or added; an “only”; opposites. It does not see meaning: what is said in wholly other
+words counts as unsupported, and two things that change places in a sentence are not seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from lab.corpus.sentences import sentences
+from lab.text import STOP_WORDS, stem, words
+
+SHARE = 0.6  # of a clause's content words that must stand in the text
+_WORDS = {
+    word: str(n) for n, word in enumerate("two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty".split(), 2)
+} | {word: str(n) for n, word in zip(range(30, 100, 10), "thirty forty fifty sixty seventy eighty ninety".split(), strict=True)}  # fmt: skip
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_TOKEN = re.compile(r"\d+(?:[.,]\d+)*[.,]?|[^\W\d_]+|%|[^\w\s]")
+_NOT = re.compile(r"\b(?:not|no|never|none|neither|nor|nobody|nothing|without|cannot|prohibited|forbidden)\b|n['’]t\b", re.IGNORECASE)
+_ONLY = re.compile(r"\b(?:only|alone|solely|exclusively)\b", re.IGNORECASE)
+_LEAD = re.compile(r"^(?:yes|no)\s*(?:[,:;–-]\s*|[.!]?$)", re.IGNORECASE)
+_CLAUSE = re.compile(r"[;:]\s+|\s[–—-]\s|,\s+(?:and|but|because|so|while|which|where|when|then|in|for|at|if)\s+|,\s+")
+_OPPOSITES = [
+    frozenset(pair.split("/")) for pair in "more/less more/fewer above/below over/under before/after first/last open/shut open/close largest/smallest highest/lowest longest/shortest most/least maximum/minimum "
+    "always/never start/stop begin/end near/far left/right day/night up/down increase/decrease inside/outside".split()
+]  # fmt: skip
+
+
+def unsupported(sentence: str, text: str, question: str = "") -> str:
+    """Why a sentence is not said by a text; empty where nothing speaks against it. Words of the question are no news.
+
+    >>> unsupported("The valve opens at 16 bar.", "The relief valve opens at 12 bar. It is blue.")
+    '16 does not stand in what it cites'
+    >>> unsupported("The valve is not blue.", "The relief valve opens at 12 bar. It is a blue valve.")
+    'it denies what it cites, or the other way round'
+    >>> unsupported("The relief valve opens at 12 bar.", "The relief valve opens at 12 bar. It is blue.")
+    ''
+    """
+    plain = _LEAD.sub("", sentence)
+    if f" {' '.join(words(plain))} " in f" {' '.join(words(text))} ":
+        return ""  # it is a quotation
+    absent = _numbers(plain) - _numbers(text) - _numbers(question)
+    if absent:
+        return f"{min(absent)} does not stand in what it cites"
+    held, asked = set(_content(text)), set(_content(question))
+    if not set(_content(plain)):
+        return ""  # Yes.
+    said = [text[a:b] for a, b in sentences(text)]
+    parts = [clause for sentence in said for clause in _clauses(sentence, 2)]
+    if not parts:
+        return "its words do not stand in what it cites"
+    for clause in _clauses(plain, 3):
+        stems = _content(clause)
+        news = [s for s in stems if s not in asked]
+        if news and sum(s in held for s in news) / len(news) < SHARE:
+            return "its words do not stand in what it cites"
+        other = _elsewhere(clause, said, question)
+        if other:
+            return f"{other} is said of something else in what it cites"
+    for clause in _clauses(plain, 2):
+        stems = _content(clause)
+        best = _nearest(stems, parts)
+        if _alike(stems, _content(best)) >= SHARE:
+            if bool(_NOT.search(clause)) != bool(_NOT.search(best)):
+                return "it denies what it cites, or the other way round"
+            if _ONLY.search(clause) and not _ONLY.search(best):
+                return "it says only where what it cites does not"
+            if _opposed(clause, best):
+                return "it says the opposite of what it cites"
+    return ""
+
+
+def _elsewhere(clause: str, said: Sequence[str], question: str) -> str:
+    """A number of the clause that the text says of something else: it has another unit there, or its sentence there has less than half of the words that another one has."""
+    numbers = _numbers(clause)
+    stems = [s for s in _content(clause) if s not in numbers]
+    units: dict[str, set[str]] = {}
+    for sentence in said:
+        for number, unit in _units(sentence):
+            units.setdefault(number, set()).add(unit)
+    known = set().union(*units.values()) - {""}
+    for number, unit in _units(clause):
+        if unit in known and not units.get(number, {unit}) & {unit, ""}:  # a unit that is left out may be any
+            return number
+    most = max(_alike(stems, _content(sentence)) for sentence in said)
+    for number in sorted(numbers - _numbers(question)):
+        own = [_alike(stems, _content(sentence)) for sentence in said if number in _numbers(sentence)]
+        if own and max(own) < most / 2:
+            return number
+    return ""
+
+
+def _units(text: str) -> list[tuple[str, str]]:
+    """(number, the word right after it, or nothing) in their order."""
+    found = _TOKEN.findall(text)
+    return [
+        (_WORDS.get(a.lower(), a.rstrip(".,")), b.lower() if b[:1].isalpha() and a[-1:] not in ".," else "")
+        for a, b in zip(found, [*found[1:], ""], strict=True)
+        if a[0].isdigit() or a.lower() in _WORDS
+    ]
+
+
+def _nearest(stems: Sequence[str], said: Sequence[str]) -> str:
+    """What shares most of these words, the first of equals."""
+    return max(said, key=lambda other: _alike(stems, _content(other)))
+
+
+def _content(text: str) -> list[str]:
+    return [_WORDS.get(w, stem(w)) for w in words(text) if w not in STOP_WORDS]
+
+
+def _numbers(text: str) -> set[str]:
+    return {n.rstrip(".,") for n in _NUMBER.findall(text)} | {_WORDS[w] for w in words(text) if w in _WORDS}
+
+
+def _clauses(sentence: str, least: int) -> list[str]:
+    """The parts of a sentence; one of fewer content words goes with the part before it."""
+    found: list[str] = []
+    at = 0
+    for end in [*(m.span() for m in _CLAUSE.finditer(sentence)), (len(sentence), len(sentence))]:
+        part = sentence[at : end[0]]
+        if found and len(_content(part)) < least:
+            found[-1] = f"{found[-1]}, {part}"
+        elif part.strip():
+            found.append(part)
+        at = end[1]
+    if len(found) > 1 and len(_content(found[0])) < least:
+        found[:2] = [f"{found[0]}, {found[1]}"]
+    return found
+
+
+def _alike(a: Sequence[str], b: Sequence[str]) -> float:
+    """The share of `a`'s words that `b` has."""
+    return sum(word in b for word in a) / len(a) if a else 0.0
+
+
+def _opposed(clause: str, best: str) -> bool:
+    ours, theirs = set(words(clause)), set(words(best))
+    return any(len(pair & ours) == 1 and len(pair & theirs) == 1 and pair & ours != pair & theirs for pair in _OPPOSITES)
