@@ -3,7 +3,7 @@
 The verbs are imported on first use, so that `import lab` costs nothing:
 
     lab.connect()  lab.ingest(…)  lab.search(…)  lab.load_gold(…)  lab.run(…)  lab.ablate(…)
-    lab.compare(…)  lab.decide(…)  lab.tune(…)  lab.noise(…)  lab.gate(…)  lab.smoke(…)  lab.write_report(…)
+    lab.compare(…)  lab.decide(…)  lab.tune(…)  lab.tune_floor(…)  lab.noise(…)  lab.gate(…)  lab.smoke(…)  lab.write_report(…)
     lab.handbook()  lab.diff(…)  lab.lost_questions(…)  lab.power(…)  lab.replay(…)  lab.load_runs(…)  lab.load_experiment(…)  lab.frame(…)
 
 Results are small objects: `to_frame()` gives a tidy pandas frame, `plot_…()` matplotlib axes, and a notebook shows them as tables.
@@ -26,6 +26,7 @@ _HOMES = {
     "compare": "lab.evaluation.compare",
     "decide": "lab.evaluation.decision",
     "tune": "lab.evaluation.tuning",
+    "tune_floor": "lab.evaluation.floors",
     "noise": "lab.evaluation.noise",
     "gate": "lab.evaluation.gate",
     "smoke": "lab.evaluation.smoke",
@@ -56,6 +57,7 @@ __all__ = [
     "search",
     "smoke",
     "tune",
+    "tune_floor",
     "write_report",
 ]
 
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from lab.evaluation.compare import compare
     from lab.evaluation.decision import decide
     from lab.evaluation.experiment import ablate
+    from lab.evaluation.floors import tune_floor
     from lab.evaluation.gate import gate
     from lab.evaluation.noise import noise
     from lab.evaluation.run import run

@@ -49,6 +49,7 @@ _COMMANDS = {
     "gate": ("lab.cli.gate:gate", "Is a run worse than the baseline? Exit 1 only for a regression."),
     "power": ("lab.cli.evidence:power", "What a gold set can show, before it is run."),
     "tune": ("lab.cli.repeat:tune", "Choose among settings on one split, with a held-out figure."),
+    "tune floor": ("lab.cli.repeat:tune_floor", "Choose the floor that keeps a promise about false answers."),
     "noise": ("lab.cli.repeat:noise", "How many questions flip between runs that should be the same."),
     "replay": ("lab.cli.repeat:replay", "Run recorded settings again, and say what is no longer the same."),
     "bisect": ("lab.cli.repeat:bisect", "Name the input that moved a measure from one run to another."),
@@ -116,7 +117,7 @@ def build() -> App:
         help_format="plaintext", suppress_keyboard_interrupt=False,
     )  # fmt: skip
     for name, (target, text) in _COMMANDS.items():
-        app.command(target, name=name, help=text)
+        app.command(target, name=name.replace(" ", "-"), help=text)
     for name, (text, members) in _GROUPS.items():
         group = App(name=name, help=text)
         for member, (target, words) in members.items():
@@ -159,6 +160,8 @@ def run(arguments: Sequence[str]) -> int:
             stream.reconfigure(errors="replace")  # a name or a question that is not UTF-8 is shown as far as it can be
     try:
         words, debug = _globals(arguments)
+        if " ".join(words[:2]) in _COMMANDS:  # a command of two words, beside one that takes a collection there
+            words[:2] = ["-".join(words[:2])]
         result = build()(words, exit_on_error=False, print_error=False, result_action="return_value")
         return result if isinstance(result, int) and not isinstance(result, bool) else 0
     except KeyboardInterrupt:
@@ -264,8 +267,8 @@ def _misused(error: cyclopts.CycloptsError, arguments: Sequence[str]) -> str:
 
 def _flag_names(arguments: Sequence[str]) -> list[str]:
     """The options of the command that was called."""
-    app = build()
-    for name in _command(arguments).split():
+    app, command = build(), _command(arguments).strip()
+    for name in [command.replace(" ", "-")] if command in _COMMANDS else command.split():
         app = app[name]
     return sorted(
         {name.lstrip("-").replace("-", "_") for argument in app.assemble_argument_collection() for name in argument.names if name.startswith("--")}
@@ -274,6 +277,8 @@ def _flag_names(arguments: Sequence[str]) -> list[str]:
 
 def _command(arguments: Sequence[str]) -> str:
     names = [word for word in arguments if not word.startswith("-")][:2]
+    if " ".join(names) in _COMMANDS:
+        return " ".join(names) + " "
     known = [name for name in names[:1] if name in _COMMANDS or name in _GROUPS]
     if known and known[0] in _GROUPS and len(names) > 1 and names[1] in _GROUPS[known[0]][1]:
         known.append(names[1])

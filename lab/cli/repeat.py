@@ -12,6 +12,7 @@ from lab.cli.output import line, print_json, print_table
 from lab.cli.server import Json
 from lab.cli.words import SearchFlags, passed
 from lab.errors import UsageError
+from lab.groups import evenly
 
 Where = Annotated[str | None, Parameter(name="--gold", help="where the run's gold set is now, if its name does not say")]
 Measured = Annotated[str, Parameter(name="--measure", help="the measure that is looked at")]
@@ -155,6 +156,43 @@ def tune(
             f"--floor {f.value:.6f} lets at most {100 * f.wanted:.3g} % of the {f.unanswerable} unanswerable questions pass; held out it was {100 * f.false_answers:.1f} %, and "
             f"{100 * f.coverage:.1f} % of the {f.answerable} answerable ones passed"
         )
+    return 0
+
+
+def tune_floor(
+    collection: str, *, gold: Gold, max_false_answers: Annotated[float, Parameter(name="--max-false-answers", help="the share of unanswerable questions that may pass, with 95 % confidence")] = 0.05,
+    split: Annotated[str, Parameter(help="the questions that choose; never test")] = "dev", report: Annotated[str, Parameter(help="the questions it is told on; none for no such")] = "test",
+    split_by: SplitBy = "component", settings: Named = "default",
+    plot: Annotated[Path | None, Parameter(help="write the risk–coverage curve to this PNG")] = None, json: Json = False, flags: SearchFlags = None,
+) -> int:  # fmt: skip
+    """Choose the lowest --floor that keeps a promise about false answers, and say on other questions what it is worth and what it costs."""
+    from lab.evaluation.floors import tune_floor as run_tune
+    from lab.gold.files import load_gold
+
+    if plot is not None and plot.suffix.lower() != ".png":
+        raise UsageError(f"--plot {plot} is no PNG: name a file that ends in .png.")
+    found = run_tune(
+        collection,
+        load_gold(gold, split_by=split_by),
+        max_false_answers,
+        settings=settings,
+        split=split,
+        report=None if report == "none" else report,
+        **passed(flags),
+    )
+    if plot is not None:
+        from lab.report.canvas import save
+        from lab.report.floor_plots import risk_coverage
+
+        save(risk_coverage(found), plot)
+    if json:
+        print_json(found.to_json())
+        return 0
+    line(found.words)
+    line("AUROC " + ", ".join(f"{value:.3f} on {split}" for split, value in found.auroc.items()))
+    line("")
+    rows = [(split, *(f"{value:.3f}" for value in point)) for split, curve in found.curves.items() for point in evenly(curve, 11)]
+    print_table(("split", "floor", "coverage", "false answers"), rows, numeric=(False, True, True, True))
     return 0
 
 

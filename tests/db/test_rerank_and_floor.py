@@ -258,3 +258,53 @@ def test_explain_as_json_holds_the_ledger(pumps: Store, lab: Lab) -> None:
     assert told["columns"][:2] == ["dense", "lexical"]
     assert all(len(p["ranks"]) == len(told["columns"]) for p in told["passages"])
     assert "ledger" not in lab("search", "c", "pump", "--json", store=pumps).json
+
+
+def test_a_tuned_floor_is_kept_where_it_is_served(handbook: Store, lab: Lab, tmp_path: Path) -> None:
+    """What the tuning promises on `test` is what `lab run` with answers finds there; codes pass any floor, so that the promise is refused with them."""
+    refused = lab("tune", "floor", "handbook", "--gold", "handbook", "--max-false-answers", "0.05", "--json", store=handbook)
+    assert refused.code == 3 and "Say --codes off" in refused.json["diagnostic"]["message"]
+    words = [
+        "tune",
+        "floor",
+        "handbook",
+        "--gold",
+        "handbook",
+        "--max-false-answers",
+        "0.05",
+        "--codes",
+        "off",
+        "--plot",
+        str(tmp_path / "curve.png"),
+    ]
+    told = lab(*words, "--json", store=handbook).json
+    chosen, reported = told["chosen_on"], told["reported_on"]
+    assert chosen["false_answers_bound"] <= 0.05 and (chosen["split"], reported["split"]) == ("dev", "test")
+    assert (
+        reported["false_answers_interval"][0] <= reported["false_answers"] <= reported["false_answers_interval"][1]
+        and (tmp_path / "curve.png").stat().st_size > 10_000
+    )
+    done = lab(
+        "run",
+        "handbook",
+        "--gold",
+        "handbook",
+        "--split",
+        "test",
+        "--codes",
+        "off",
+        "--floor",
+        str(told["floor"]),
+        "--answers",
+        "extractive",
+        "--json",
+        store=handbook,
+    ).json["health"]["answers"]
+    assert (done["false_answers"], done["unanswerable"]) == (reported["false"], reported["unanswerable"])
+    assert (done["answered"], done["answerable"]) == (reported["passed"], reported["answerable"])
+    for more, said in (
+        (["--split", "test"], "judged on"), (["--report", "dev"], "chooses the floor"), (["--max-false-answers", "0"], "above 0"), (["--floor", "0.3"], "leave --floor"), (["--dense", "none"], "dense arm"),
+        (["--plot", "x.gif"], ".png"),
+    ):  # fmt: skip
+        wrong = lab("tune", "floor", "handbook", "--gold", "handbook", *more, store=handbook)
+        assert wrong.code == 2 and said in wrong.err, wrong.err

@@ -23,7 +23,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 def test_every_command_explains_itself(lab: Lab) -> None:
     for name in command_line._COMMANDS:
-        answer = lab(name, "--help")
+        answer = lab(*name.split(), "--help")
         assert answer.code == 0 and "Usage: lab" in answer.out, name
     for group, (_, members) in command_line._GROUPS.items():
         for member in members:
@@ -37,6 +37,7 @@ def test_every_command_explains_itself(lab: Lab) -> None:
         (["ingest", "x", "-c", "n", "--chunkr", "fixed"], "did you mean 'chunker'"), (["search", "c"], "question"), (["search", "c", "q", "--k", "0"], "from 1 to 1000"),
         (["search", "c", "q", "--k", "0x"], "number"), (["search", "c", "q", "--settings", "nope"], "unknown settings"),
         (["ablate", "c", "--gold", "g", "--factor", "defines"], "defines=off,question"), (["bench", "nope"], "unknown benchmark"),
+        (["tune", "floor", "c", "--gold", "g", "--max-false-answer", "0.1"], "did you mean 'max_false_answers'"),
         (["report"], "EXPERIMENT"), (["--log-file"], "--log-file"),
     ],
 )  # fmt: skip
