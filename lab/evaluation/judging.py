@@ -93,7 +93,8 @@ class Proxy:
         for case, plain, parts in zip(cases, bare, cut, strict=True):
             checked = citing.check(case.answer, case.passages, case.question)
             best = max((_cosine(known, case.question, part) for part in parts), default=0.0)
-            near = best <= 0 or _cosine(known, case.question, plain) >= _NEAR * best
+            rests_on = max(parts, key=lambda part: _cosine(known, plain, part), default=plain)
+            near = best <= 0 or max(_cosine(known, case.question, plain), _cosine(known, case.question, rests_on)) >= _NEAR * best
             why = next((f"{s.text}: {s.why}" for s in checked if s.why), "" if near else "it is about something else")
             verdicts.append(Verdict(citing.faithfulness(checked) or 0.0, float(near), why))
         return verdicts

@@ -12,16 +12,26 @@ from collections.abc import Sequence
 from lab.corpus.sentences import sentences
 from lab.text import STOP_WORDS, stem, words
 
-SHARE = 0.6  # of a clause's content words that must stand in the text
+SHARE = 0.65  # of a clause's content words that must stand in the text
 _WORDS = {
     word: str(n) for n, word in enumerate("two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty".split(), 2)
 } | {word: str(n) for n, word in zip(range(30, 100, 10), "thirty forty fifty sixty seventy eighty ninety".split(), strict=True)}  # fmt: skip
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*[.,]?|[^\W\d_]+|%|[^\w\s]")
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}\b")  # inside of a sentence
 _NOT = re.compile(r"\b(?:not|no|never|none|neither|nor|nobody|nothing|without|cannot|prohibited|forbidden)\b|n['’]t\b", re.IGNORECASE)
+_BOUND = re.compile(
+    r"\b(?:no|not|never) (?:more|less|fewer|longer|later|sooner|higher|lower|earlier|nearer|closer|greater|larger|smaller|above|below|over|exceed\w*)\b",
+    re.IGNORECASE,
+)
 _ONLY = re.compile(r"\b(?:only|alone|solely|exclusively)\b", re.IGNORECASE)
 _LEAD = re.compile(r"^(?:yes|no)\s*(?:[,:;–-]\s*|[.!]?$)", re.IGNORECASE)
-_CLAUSE = re.compile(r"[;:]\s+|\s[–—-]\s|,\s+(?:and|but|because|so|while|which|where|when|then|in|for|at|if)\s+|,\s+")
+_CLAUSE = re.compile(
+    r"[;:]\s+|\s[–—-]\s|,\s+(?:and|but|because|so|while|which|where|when|then|in|for|at|if)\s+|,\s+|\s+(?=(?:and|but|or)\s+(?:not|never|no)\b)"
+)
+_UNITS = frozenset(
+    "second minute hour day week month year shift quarter mm cm m km kg g mg t l ml litre liter bar kpa mpa pa v kv a kw mw w °c °f ° % percent ppm db hz rpm euro eur usd metre meter gram tonne degree".split()
+)  # singular
 _OPPOSITES = [
     frozenset(pair.split("/")) for pair in "more/less more/fewer above/below over/under before/after first/last open/shut open/close largest/smallest highest/lowest longest/shortest most/least maximum/minimum "
     "always/never start/stop begin/end near/far left/right day/night up/down increase/decrease inside/outside".split()
@@ -44,6 +54,9 @@ def unsupported(sentence: str, text: str, question: str = "") -> str:
     absent = _numbers(plain) - _numbers(text) - _numbers(question)
     if absent:
         return f"{min(absent)} does not stand in what it cites"
+    names = {n for n in _NAME.findall(plain) if n.lower() not in {*words(text), *words(question)}}
+    if names:
+        return f"{min(names)} does not stand in what it cites"
     held, asked = set(_content(text)), set(_content(question))
     if not set(_content(plain)):
         return ""  # Yes.
@@ -56,14 +69,14 @@ def unsupported(sentence: str, text: str, question: str = "") -> str:
         news = [s for s in stems if s not in asked]
         if news and sum(s in held for s in news) / len(news) < SHARE:
             return "its words do not stand in what it cites"
-        other = _elsewhere(clause, said, question)
+        other = _elsewhere(clause, parts, question)
         if other:
             return f"{other} is said of something else in what it cites"
     for clause in _clauses(plain, 2):
         stems = _content(clause)
         best = _nearest(stems, parts)
         if _alike(stems, _content(best)) >= SHARE:
-            if bool(_NOT.search(clause)) != bool(_NOT.search(best)):
+            if _denies(clause) != _denies(best):
                 return "it denies what it cites, or the other way round"
             if _ONLY.search(clause) and not _ONLY.search(best):
                 return "it says only where what it cites does not"
@@ -72,34 +85,45 @@ def unsupported(sentence: str, text: str, question: str = "") -> str:
     return ""
 
 
-def _elsewhere(clause: str, said: Sequence[str], question: str) -> str:
-    """A number of the clause that the text says of something else: it has another unit there, or its sentence there has less than half of the words that another one has."""
+def _elsewhere(clause: str, parts: Sequence[str], question: str) -> str:
+    """A number of the clause that the text says of something else: it has another unit there, or the part of a sentence where it stands has less than half of the clause's words that a part with
+    another number has."""
     numbers = _numbers(clause)
-    stems = [s for s in _content(clause) if s not in numbers]
     units: dict[str, set[str]] = {}
-    for sentence in said:
-        for number, unit in _units(sentence):
+    for part in parts:
+        for number, unit in _units(part):
             units.setdefault(number, set()).add(unit)
-    known = set().union(*units.values()) - {""}
     for number, unit in _units(clause):
-        if unit in known and not units.get(number, {unit}) & {unit, ""}:  # a unit that is left out may be any
+        if unit and number in units and "" not in units[number] and unit not in units[number]:
             return number
-    most = max(_alike(stems, _content(sentence)) for sentence in said)
+    stems = [s for s in _content(clause) if s not in numbers]
+    shares = [(_numbers(part), _alike(stems, _content(part))) for part in parts]
     for number in sorted(numbers - _numbers(question)):
-        own = [_alike(stems, _content(sentence)) for sentence in said if number in _numbers(sentence)]
+        own = [share for held, share in shares if number in held]
+        most = max((share for held, share in shares if held and number not in held), default=0.0)
         if own and max(own) < most / 2:
             return number
     return ""
 
 
 def _units(text: str) -> list[tuple[str, str]]:
-    """(number, the word right after it, or nothing) in their order."""
+    """(number, the unit right after it, or nothing where it has none) in their order."""
     found = _TOKEN.findall(text)
     return [
-        (_WORDS.get(a.lower(), a.rstrip(".,")), b.lower() if b[:1].isalpha() and a[-1:] not in ".," else "")
+        (_WORDS.get(a.lower(), a.rstrip(".,")), _unit(b) if a[-1:] not in ".," else "")
         for a, b in zip(found, [*found[1:], ""], strict=True)
         if a[0].isdigit() or a.lower() in _WORDS
     ]
+
+
+def _unit(word: str) -> str:
+    plain = word.lower()
+    return next((form for form in (plain, plain.removesuffix("s")) if form in _UNITS), "")
+
+
+def _denies(clause: str) -> bool:
+    """Whether it holds a negation; a bound, as in no more than, is none."""
+    return bool(_NOT.search(_BOUND.sub(" ", clause)))
 
 
 def _nearest(stems: Sequence[str], said: Sequence[str]) -> str:

@@ -29,8 +29,11 @@ TEXT = (
         ("The relief valve does not open at 12 bar.", "denies"),
         ("Only the relief valve opens at 12 bar.", "says only"),
         ("The fire watcher stands outside of 6 m and holds an extinguisher of 9 kg.", ""),  # within / outside of are no words to it
+        ("The relief valve opens at no more than 12 bar.", ""),  # a bound is no negation
+        ("Each stack of Frankfurt may be restarted three times a day.", "Frankfurt does not stand"),
+        ("The hall has eight changes of air.", "8 is said of something else"),
         ("The mayor sells tickets.", "words do not stand"),
-        ("The relief valve opens at 12 bar, and the mayor sells tickets on Sundays.", "words do not stand"),
+        ("The relief valve opens at 12 bar, and the mayor sells tickets every week.", "words do not stand"),
         ("Hydrogen heads hang within 300 mm of the floor.", ""),  # two things that changed places: not seen
     ],
 )
