@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,7 @@ def answer_all(
         for question in everything:
             try:
                 context = (
-                    answers.Context(question.text, name, stuffed.passages, stuffed.said, stuffed.escalation)
+                    replace(stuffed, question=question.text)
                     if stuffed is not None
                     else answers.retrieve(store, name, question.text, settings=settings, budget=how.budget)
                 )

@@ -82,7 +82,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a question is answered from: the passages of the block, numbered; `said` tells why there is none, `left_out` how many did not fit."""
+    """What a question is answered from: the passages of the block, numbered, best first where they are `ranked`; `said` tells why there is none, `left_out` how many did not fit."""
 
     question: str
     collection: str
@@ -90,6 +90,7 @@ class Context:
     said: str = ""
     escalation: str = ""
     left_out: int = 0
+    ranked: bool = True
 
 
 def answer(
@@ -131,7 +132,7 @@ def retrieve(
     if stuff:
         if flags:
             raise UsageError(f"--stuff searches nothing, so --{min(flags).replace('_', '-')} has no meaning beside it: leave one of them out.")
-        return Context(question, name, _stuffed(corpus, budget, count), escalation=escalation)
+        return Context(question, name, _stuffed(corpus, budget, count), escalation=escalation, ranked=False)
     base = named(settings) if isinstance(settings, str) else settings or Settings()
     chosen = base.with_words({flag: str(value) for flag, value in flags.items()})
     if corpus.collection.dim is None and chosen.dense != "none":
@@ -162,7 +163,7 @@ def synthesise(context: Context, model: Chat | None = None, min_faithfulness: fl
         told = f"Nothing in {name} is near enough to this question ({context.said.rstrip('.')})."
         return Answer(question, name, "no_relevant_context", None, (), (), (), told, escalation, answerer)
     if model is None:
-        text, cost = extract(question, block), {}
+        text, cost = extract(question, block, ranked=context.ranked), {}
     else:
         reply = model.ask(prompt.SYSTEM, prompt.prompt(question, block), prompt.SCHEMA)
         text = " ".join(str(reply.value["answer"]).split()) if reply.value["sufficient"] else ""
