@@ -1,4 +1,4 @@
-"""The Python block of README, as it stands."""
+"""The Python blocks of README, as they stand."""
 
 from __future__ import annotations
 
@@ -23,3 +23,10 @@ def test_the_five_lines_run(handbook: Store, tmp_path: Path, monkeypatch: pytest
     said = capsys.readouterr().out
     assert "tested every spring" in said and "hit@5" in said
     assert list((tmp_path / "reports").glob("*/report.html"))
+
+
+def test_the_knowledge_base_runs(store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("LAB_DATABASE_URL", store.dsn)
+    (block,) = re.findall(r"runs it too -->\n```python\n(.*?)```", README, re.DOTALL)
+    exec(compile(block, "README.md", "exec"), {})
+    assert "kyoto-guide" in capsys.readouterr().out
