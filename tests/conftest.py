@@ -25,6 +25,7 @@ from lab.report.demo import ROOT
 from lab.resources import folder
 from lab.store import embedded
 from lab.store.connect import Store, connect
+from tests.servers import Model
 
 pytest_plugins = ["pytester"]
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
@@ -163,6 +164,15 @@ def lab(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
         return Answer(code, said.out, said.err)
 
     return call
+
+
+@pytest.fixture
+def models() -> Iterator[list[Model]]:
+    """Scripted chat servers: `tests.servers.model` adds one; they end with the test."""
+    made: list[Model] = []
+    yield made
+    for one in made:
+        one.close()
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from lab.models.chat import Chat
+
 Answer = Callable[[str, Any], tuple[int, Any]]
 
 
@@ -44,3 +46,27 @@ class Fake:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+class Model(Fake):
+    """A chat server that answers by what stands in the question: `says` gives (a part of the question, the answer), the first that fits. It counts the calls."""
+
+    def __init__(self, *says: tuple[str, Any]) -> None:
+        self.says = list(says)
+
+        def reply(path: str, body: Any) -> tuple[int, Any]:
+            told = "\n".join(m["content"] for m in body["messages"][:2])
+            value = next(value for part, value in self.says if part in told)
+            text = value if isinstance(value, str) else json.dumps(value)
+            return 200, {"choices": [{"message": {"content": text}}], "usage": {"prompt_tokens": 100, "completion_tokens": 10}}
+
+        super().__init__(reply)
+
+    @property
+    def chat(self) -> Chat:
+        return Chat(self.url, "scripted")
+
+
+def model(models: list[Model], *says: tuple[str, Any]) -> Model:
+    models.append(Model(*says))
+    return models[-1]

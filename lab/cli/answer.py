@@ -18,6 +18,7 @@ def answer(
     budget: Annotated[int, Parameter(help="tokens of the context at most, by the embedder's tokenizer")] = 3000,
     min_faithfulness: Annotated[float, Parameter(name="--min-faithfulness", help="withhold an answer of which a smaller share of sentences is supported by what it cites")] = 0.0,
     stuff: Annotated[bool, Parameter(negative=(), help="search nothing: the whole collection is the context, where --budget holds it")] = False,
+    history: Annotated[list[str] | None, Parameter(help="a question asked before (repeat for more); read with --rewrite", negative=())] = None,
     settings: Named = "default", json: Json = False, flags: SearchFlags = None,
 ) -> int:  # fmt: skip
     """Answer a question from a collection, with citations that are checked, or say that it has no answer."""

@@ -95,13 +95,13 @@ class Context:
 
 def answer(
     store: Store, name: str, question: str, *, answerer: str = "extractive", settings: Settings | str | None = None, budget: int = BUDGET, min_faithfulness: float = 0.0,
-    chat: Chat | None = None, stuff: bool = False, **flags: str | float,
+    chat: Chat | None = None, stuff: bool = False, history: Sequence[str] = (), **flags: str | float,
 ) -> Answer:  # fmt: skip
-    """Answers from a collection. `flags` are those of search; with `stuff` nothing is searched, and the whole collection is the context. Raises UsageError for an unknown
+    """Answers from a collection. `flags` are those of search; `history` are the questions asked before, which `rewrite` reads: what is answered is the question made to stand alone. With `stuff` nothing is searched, and the whole collection is the context. Raises UsageError for an unknown
     collection, flag or answerer, and (chat) where no model is named; with `stuff` where the collection does not fit into the budget."""
     check(answerer, min_faithfulness, budget)
     model = (chat or configured()) if answerer == "chat" else None
-    context = retrieve(store, name, question, settings=settings, budget=budget, stuff=stuff, **flags)
+    context = retrieve(store, name, question, settings=settings, budget=budget, stuff=stuff, history=history, **flags)
     return synthesise(context, model, min_faithfulness)
 
 
@@ -121,8 +121,9 @@ def check(answerer: str, min_faithfulness: float = 0.0, budget: int = BUDGET) ->
 
 
 def retrieve(
-    store: Store, name: str, question: str, *, settings: Settings | str | None = None, budget: int = BUDGET, stuff: bool = False, **flags: str | float
-) -> Context:
+    store: Store, name: str, question: str, *, settings: Settings | str | None = None, budget: int = BUDGET, stuff: bool = False,
+    history: Sequence[str] = (), **flags: str | float,
+) -> Context:  # fmt: skip
     """Search, floor, and the passages that fit into the budget. With `stuff` every passage of the collection, in the order of its documents."""
     if not question.strip():
         raise UsageError("the question is empty.")
@@ -137,7 +138,8 @@ def retrieve(
     chosen = base.with_words({flag: str(value) for flag, value in flags.items()})
     if corpus.collection.dim is None and chosen.dense != "none":
         chosen = chosen.with_words({"dense": "none"})
-    found = search(corpus, question, settings=chosen)
+    found = search(corpus, question, settings=chosen, history=history)
+    question = found.question
     if not found.results:
         return Context(question, name, (), found.diagnostic.message if found.diagnostic else "", escalation)
     kept, left_out = prompt.passages(found.results, budget, count)

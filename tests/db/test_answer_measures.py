@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from lab.records import Judgment, Question
 from lab.resources import folder
 from lab.store.connect import Store
 from tests.conftest import Lab, write
-from tests.db.test_claims_chat import Model
+from tests.servers import Model, model
 
 VALVES = "# Valves\n\nThe relief valve opens at 12 bar.\n\n## Tests\n\nIt is tested on the bench every six months."
 DOORS = "# Doors\n\nThe door of the hall is blue. It is shut at night."
@@ -47,19 +46,6 @@ def plant(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stor
          judgment("q3", "valves.md", "It is tested on the bench every six months."), judgment("q3", "valves.md", "The relief valve opens at 12 bar.")], "# g\n",
     )  # fmt: skip
     return store
-
-
-@pytest.fixture
-def models() -> Iterator[list[Model]]:
-    made: list[Model] = []
-    yield made
-    for model in made:
-        model.close()
-
-
-def model(models: list[Model], *says: tuple[str, Any]) -> Model:
-    models.append(Model(*says))
-    return models[-1]
 
 
 def told(text: str) -> dict[str, Any]:

@@ -170,3 +170,10 @@ def test_the_whole_collection_as_context(plant: Store, servers: list[Scripted], 
     assert lab("answer", "c", "Which colour has the door?", "--stuff", "--budget", str(needed - 1), store=plant).code == 2
     mixed = lab("answer", "c", "door", "--stuff", "--k", "3", store=plant)
     assert mixed.code == 2 and "--k has no meaning" in mixed.err
+
+
+def test_a_question_that_leans_on_the_one_before_it(plant: Store, lab: Lab) -> None:
+    words = ["answer", "c", "What about its tests on the bench?", "--history", "relief valve", "--json"]
+    told = lab(*words, "--rewrite", "rules", store=plant).json
+    assert "relief valve" in told["question"] and "six months" in told["answer"]
+    assert lab(*words, store=plant).json["question"] == "What about its tests on the bench?", "nobody asked for a rewrite"

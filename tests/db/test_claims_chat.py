@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,29 +18,10 @@ from lab.retrieval.recall import recall
 from lab.store.connect import Store
 from tests.browser import Browser, browser  # noqa: F401
 from tests.conftest import Lab, write
-from tests.servers import Fake
+from tests.servers import Model, model
 
 PUMPS = "# Pumps\n\nThe duty pump runs at night. The relief valve opens at 12 bar. The pump is blue."
 DOORS = "# Doors\n\nThe door of the hall is shut at six. Visitors ring the bell."
-
-
-class Model(Fake):
-    """A chat server that answers by what stands in the question: `says` gives (a part of the question, the answer), the first that fits. It counts the calls."""
-
-    def __init__(self, *says: tuple[str, Any]) -> None:
-        self.says = list(says)
-
-        def reply(path: str, body: Any) -> tuple[int, Any]:
-            told = "\n".join(m["content"] for m in body["messages"][:2])
-            value = next(value for part, value in self.says if part in told)
-            text = value if isinstance(value, str) else json.dumps(value)
-            return 200, {"choices": [{"message": {"content": text}}], "usage": {"prompt_tokens": 100, "completion_tokens": 10}}
-
-        super().__init__(reply)
-
-    @property
-    def chat(self) -> Chat:
-        return Chat(self.url, "scripted")
 
 
 def said(statement: str, quote: str, kind: str = "statement", confidence: Any = 0.9, passage: Any = 1) -> dict[str, Any]:
@@ -62,19 +41,6 @@ def plant(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tupl
     files = write(tmp_path / "d", {"pumps.md": PUMPS, "doors.md": DOORS})
     ingest(files, "c", store=store, embedder="keyword")
     return store, files
-
-
-@pytest.fixture
-def models() -> Iterator[list[Model]]:
-    made: list[Model] = []
-    yield made
-    for model in made:
-        model.close()
-
-
-def model(models: list[Model], *says: tuple[str, Any]) -> Model:
-    models.append(Model(*says))
-    return models[-1]
 
 
 def held(store: Store) -> dict[str, tuple[str, str]]:
