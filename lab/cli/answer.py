@@ -35,6 +35,7 @@ def answer(
             budget=budget,
             min_faithfulness=min_faithfulness,
             stuff=stuff,
+            history=history or (),
             **passed(flags),
         )
     if json:
