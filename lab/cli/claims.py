@@ -33,9 +33,10 @@ def extract(
 
     with connect() as store:
         done = take(store, collection, by=by, budget=budget, embed=embed)
+    code = 3 if done.malformed else 0
     if json:
         print_json(done.to_json())
-        return 0
+        return code
     line(f"{done.documents} documents read, {done.unchanged} unchanged: {done.new} new claims, {done.kept} that hold again, {done.embedded} embedded")
     for reason, count in done.rejected.items():
         line(f"{count} rejected: {reason}")
@@ -43,7 +44,7 @@ def extract(
         say(f"of {done.malformed} documents the model made no JSON of claims, twice: use another model for them.")
     if done.cost:
         line(_cost(done.cost))
-    return 0
+    return code
 
 
 def _cost(cost: Mapping[str, Any]) -> str:
@@ -65,7 +66,7 @@ def grade(
     else:
         _graded(done)
         line(_cost(done.cost))
-    return 0
+    return 3 if done.unjudged else 0
 
 
 def _graded(done: Grading) -> None:

@@ -49,8 +49,13 @@ class Answering:
             configured()
         if self.judge not in {"proxy", "chat"}:
             raise UsageError(f"--judge cannot be {self.judge!r}: it takes proxy or chat.")
-        if self.to is not None and self.to.is_dir():
-            raise UsageError(f"{self.to} is a folder: name a file for the answers.")
+        if self.to is not None:  # before anything is asked: it would be lost at the end
+            if self.to.is_dir():
+                raise UsageError(f"{self.to} is a folder: name a file for the answers.")
+            try:
+                self.to.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise UsageError(f"{self.to} cannot be written ({error.strerror}): name another file.") from None
         return self
 
 

@@ -129,6 +129,11 @@ def enter(
 
 def _upsert(connection: Connection, schema: sql.Identifier, language: str, extractor: str, claims: Iterable[NewClaim]) -> int:
     made = 0
+    # What was stale, what is surer now, and what a machine rejected takes its new status; what a person rejected, or what is verified, keeps its own.
+    again = (
+        "(claims.status = 'stale' or (claims.status, excluded.status) = ('candidate', 'verified') "
+        "or (claims.status = 'rejected' and excluded.status <> 'rejected' and coalesce(claims.reason, '') not like 'rejected by %%'))"
+    )
     for c in claims:
         row = connection.execute(
             sql.SQL(
@@ -136,8 +141,9 @@ def _upsert(connection: Connection, schema: sql.Identifier, language: str, extra
                 "values (%(id)s, %(hash)s, %(source)s, %(n)s, %(key)s, %(start)s, %(end)s, %(quote)s, %(statement)s, %(subject)s, %(kind)s, %(confidence)s, %(status)s, %(reason)s, %(extractor)s, "
                 "(select coalesce(sum(cardinality(positions)), 0)::int from unnest(to_tsvector(%(language)s::regconfig, %(statement)s || E'\\n' || %(quote)s)))) "
                 "on conflict (content_hash) do update set n = excluded.n, chunk_key = excluded.chunk_key, start = excluded.start, \"end\" = excluded.\"end\", "
-                "extractor = case when claims.status = 'stale' or (claims.status, excluded.status) = ('candidate', 'verified') then excluded.extractor else claims.extractor end, "
-                "status = case when claims.status = 'stale' or (claims.status, excluded.status) = ('candidate', 'verified') then excluded.status else claims.status end, updated_at = clock_timestamp() returning (xmax = 0)"
+                f"extractor = case when {again} then excluded.extractor else claims.extractor end, "
+                f"status = case when {again} then excluded.status else claims.status end, "
+                f"reason = case when {again} then excluded.reason else claims.reason end, updated_at = clock_timestamp() returning (xmax = 0)"
             ).format(schema),
             {
                 "id": c.claim_id, "hash": c.content_hash, "source": c.source, "n": c.n, "key": c.chunk_key, "start": c.start, "end": c.end, "quote": c.quote, "statement": c.statement,

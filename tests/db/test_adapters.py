@@ -92,11 +92,37 @@ def test_wrong_knowledge(store: Store) -> None:
         (lambda: kb.add_document("x", " "), "its text is empty"),
         (lambda: kb.search(" "), "question is empty"),
         (lambda: KnowledgeBase(embed="mini", store=store), "mini"),
+        (lambda: kb.search("x", k=0), "from 1 to 1000"),
+        (lambda: KnowledgeBase(embed="none", store=store), "makes no vectors"),
+        (lambda: KnowledgeBase(embed=lambda text: [1.0] * len(text), store=store), "one length"),
         (lambda: KnowledgeBase(embed=3, store=store), "function from a text"),  # type: ignore[arg-type]
         (lambda: KnowledgeBase(embed=lambda text: [[1.0]], store=store), "one vector"),  # type: ignore[list-item]
     ):
         with pytest.raises(UsageError, match=said):
             call()
+
+
+def test_another_embedder_than_the_collections_is_refused(store: Store) -> None:
+    with KnowledgeBase(embed="keyword", collection="notes", store=store) as kb:
+        kb.add_document("a", "red leaves")
+        assert len(kb) == 1
+    with pytest.raises(UsageError, match="was made with embedder keyword, and not minilm"):
+        KnowledgeBase(embed="minilm", collection="notes", store=store).search("leaves")
+
+
+def test_one_that_is_left_goes_with_its_object(store: Store) -> None:
+    kb = KnowledgeBase(store=store)
+    kb.add_document("many", "\n\n".join(f"leaf {'abcdefghij'[n % 10]}{'klmnopqrst'[n // 10 % 10]}{'uvwxyzklmn'[n // 100]}" for n in range(150)))
+    assert len(kb.search("leaf", k=120)) == 120
+    name = kb.collection
+    kb.close()
+    with pytest.raises(UsageError, match="is closed"):
+        kb.search("leaf")
+    left = KnowledgeBase(store=store)
+    left.add_document("a", "leaf")
+    assert len(left) == 1
+    del left
+    assert not [c.name for c in collections.all_collections(store) if c.name.startswith("kb_")], name
 
 
 def test_langchain(plant: Store) -> None:

@@ -135,11 +135,26 @@ def test_what_models_make_of_json(
     monkeypatch.setenv("LAB_CHAT_URL", by.url)
     monkeypatch.setenv("LAB_CHAT_MODEL", "scripted")
     told = lab("claims", "extract", "c", "--by", "chat", "--json", store=store)
-    assert told.code == 0 and told.json["malformed"] == (claims is None)
+    assert told.code == (3 if claims is None else 0) and told.json["malformed"] == (claims is None)
     assert sum(status == "candidate" for status, _ in held(store).values()) == 1 + (claims or 0)
     if claims is None:
         assert [row[0] for row in store.rows("select source_id from kb_c.claim_passes")] == ["doors.md"], "it is not taken for done"
         assert "made no JSON" in lab("claims", "extract", "c", "--by", "chat", store=store).err and len(by.asked) == 3
+
+
+def test_what_a_machine_rejected_may_come_again(plant: tuple[Store, Path], models: list[Model]) -> None:
+    """The same claim with a confidence that is one; what a person rejected stays so."""
+    store, _ = plant
+    first = model(models, ("Pumps", {"claims": [said("The pump is blue.", "The pump is blue.", confidence=7)]}), ("Doors", {"claims": []}))
+    extract(store, "c", by="chat", chat=first.chat)
+    assert held(store)["The pump is blue."][0] == "rejected"
+    second = model(models, ("Pumps", {"claims": [said("The pump is blue.", "The pump is blue.")]}), ("Doors", {"claims": []}))
+    extract(store, "c", by="chat", chat=Chat(second.url, "second"))
+    assert store.rows("select status, reason, extractor from kb_c.claims") == [("candidate", None, "chat-1/second")]
+    with store.connection() as connection:
+        connection.execute("update kb_c.claims set status = 'rejected', reason = 'rejected by ann'")
+    extract(store, "c", by="chat", chat=Chat(second.url, "third"))
+    assert store.rows("select status, reason from kb_c.claims") == [("rejected", "rejected by ann")]
 
 
 def test_a_budget_ends_it_and_the_same_command_goes_on(plant: tuple[Store, Path], models: list[Model]) -> None:

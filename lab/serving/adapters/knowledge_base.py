@@ -10,10 +10,12 @@ It is an ordinary collection, cut by paragraphs of at most 40 words and searched
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import secrets
 import tempfile
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from lab.corpus.ingest import ingest
-from lab.errors import UsageError
+from lab.errors import LabError, UsageError
 from lab.models.embedders import check_vectors, embedder, register
 from lab.retrieval.search import open_corpus, search
 from lab.store import collections
@@ -30,6 +32,7 @@ from lab.store.connect import Store, connect
 
 Embed = Callable[[str], Sequence[float]]
 WORDS = 40  # of a passage at most
+MOST = 1000  # passages of one search
 
 
 class Embedding:
@@ -52,23 +55,26 @@ minilm_embed = Embedding("minilm")
 class KnowledgeBase:
     """`embed` is the name of an embedder (`minilm`, `keyword`, any that `lab ingest --embedder` takes), one of the two above, or any function from a text to a vector of one length.
 
-    Without `collection` it lives as long as this object is open: `close()`, or the end of a `with` block, removes it. Raises UsageError where that collection was made otherwise.
+    Without `collection` it lives as long as this object: `close()`, the end of a `with` block, or that of the process removes it. Raises UsageError where that collection was made otherwise,
+    and for an embedder that makes no vectors.
     """
 
     def __init__(self, embed: Embed | str = keyword_embed, *, collection: str | None = None, store: Store | None = None) -> None:
         self.embedder = _named(embed)
         self.collection = collection or f"kb_{secrets.token_hex(6)}"
-        self._passing = collection is None
-        self._given, self._store = store, store
         self._texts: dict[str, str] = {}
         self._fresh = False
+        self._held = _Held(store, None if collection else self.collection)
+        self._end = weakref.finalize(self, self._held.close)
 
     @property
     def store(self) -> Store:
-        """The store, opened where it is not open yet."""
-        if self._store is None:
-            self._store = connect()
-        return self._store
+        """The store, opened where it is not open yet. UsageError after `close()`."""
+        if not self._end.alive:
+            raise UsageError("this knowledge base is closed: make another one.")
+        if self._held.store is None:
+            self._held.store = connect()
+        return self._held.store
 
     def add_document(self, source: str, text: str) -> None:
         """Takes a text under a name; the same name again replaces it. It is cut and embedded before the next search. UsageError for a name or a text that is empty."""
@@ -81,9 +87,20 @@ class KnowledgeBase:
         """(source, text, cosine rounded to three decimals) of the `k` nearest passages, nearest first; only those above 0."""
         if not query.strip():
             raise UsageError("the question is empty.")
+        if not 1 <= k <= MOST:
+            raise UsageError(f"k cannot be {k}: from 1 to {MOST}.")
         if not self._ready():
             return []
-        found = search(open_corpus(self.store, self.collection), query, settings="dense-only", dense="exact", dedup="off", authority_weight="0", k=k)
+        found = search(
+            open_corpus(self.store, self.collection),
+            query,
+            settings="dense-only",
+            dense="exact",
+            dedup="off",
+            authority_weight="0",
+            k=k,
+            candidates=max(k, 100),
+        )
         rounded = [(r.source, r.text, round(r.similarity or 0.0, 3)) for r in found.results]
         return [entry for entry in rounded if entry[2] > 0]
 
@@ -93,6 +110,11 @@ class KnowledgeBase:
 
     def _ready(self) -> bool:
         """Brings what was added into the collection; whether there is one."""
+        there = next((c for c in collections.all_collections(self.store) if c.name == self.collection), None)
+        if there is not None and there.embedder != self.embedder:
+            raise UsageError(
+                f"collection {self.collection!r} was made with embedder {there.embedder}, and not {self.embedder}: name another collection, or the same embedder."
+            )
         if self._fresh:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "corpus.jsonl"
@@ -103,21 +125,34 @@ class KnowledgeBase:
                     context="off",
                 )  # fmt: skip
             self._fresh = False
-        return any(c.name == self.collection for c in collections.all_collections(self.store))
+            return True
+        return there is not None
 
     def close(self) -> None:
         """Removes a collection that was not named, and closes a store that was opened here."""
-        if self._passing and self._store is not None and any(c.name == self.collection for c in collections.all_collections(self._store)):
-            collections.drop(self._store, self.collection)
-        if self._given is None and self._store is not None:
-            self._store.close()
-            self._store = None
+        self._end()
 
     def __enter__(self) -> KnowledgeBase:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+class _Held:
+    """What a knowledge base leaves behind: a store that it opened, a collection that goes with it (None: it stays)."""
+
+    def __init__(self, store: Store | None, passing: str | None) -> None:
+        self.store, self._own, self._passing = store, store is None, passing
+
+    def close(self) -> None:
+        if self.store is None:
+            return
+        with contextlib.suppress(LabError, OSError):  # at the end of a process the server may be gone before
+            if self._passing is not None and any(c.name == self._passing for c in collections.all_collections(self.store)):
+                collections.drop(self.store, self._passing)
+        if self._own:
+            self.store.close()
 
 
 class _Function:
@@ -127,7 +162,10 @@ class _Function:
 
     def __init__(self, function: Embed) -> None:
         self._function = function
-        probe = np.asarray([self._row("a small probe"), self._row("When do leaves fall?")], dtype=np.float32)
+        rows = [self._row("a small probe"), self._row("When do leaves fall?")]
+        if rows[0].size != rows[1].size:
+            raise UsageError(f"embed gave vectors of {rows[0].size} and of {rows[1].size} numbers: they must all be of one length.")
+        probe = np.stack(rows)
         self.dim: int | None = probe.shape[1]
         self.digest = f"function-{hashlib.sha256(probe.tobytes()).hexdigest()[:24]}"
         self.name = f"function:{self.digest[9:21]}"
@@ -162,7 +200,10 @@ def _named(embed: Any) -> str:
     if isinstance(embed, Embedding):
         return embed.name
     if isinstance(embed, str):
-        return embedder(embed).name
+        known = embedder(embed)
+        if known.dim is None:
+            raise UsageError(f"embedder {embed} makes no vectors, and a knowledge base is searched by nothing else: name minilm, keyword or another.")
+        return known.name
     if not callable(embed):
         raise UsageError(f"embed cannot be {embed!r}: it takes a function from a text to a vector, or the name of an embedder.")
     made = _Function(embed)
