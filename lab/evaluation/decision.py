@@ -18,7 +18,7 @@ from lab.evaluation.compare import LOWER, PRIMARY, amount, check_alpha, in_words
 from lab.evaluation.effects import Effect, apart, effects
 from lab.evaluation.experiment import inert as unchanged
 from lab.evaluation.latency import Latency, timed
-from lab.evaluation.measures import DEFAULT, parse
+from lab.evaluation.measures import DEFAULT, of_rankings, parse
 from lab.evaluation.recorded import Run
 from lab.evaluation.run import answerable, as_gold, execute, new_id
 from lab.evaluation.shown import Shown, draw
@@ -161,7 +161,7 @@ def decide(
     others = {flag: _other_value(base, flag) for flag in (companions if companions is not None else COMPANIONS) if Settings.flag(flag).name != name}
     corpus = open_corpus(store, collection)
     loaded = as_gold(gold, split)
-    wanted = [parse(m) for m in dict.fromkeys([*DEFAULT, measure])]
+    wanted = [of_rankings(m) for m in dict.fromkeys([*DEFAULT, measure])]
     main = str(parse(measure))
     members: list[tuple[dict[str, str], Settings]] = []
     for extra in ({}, *({flag: value} for flag, value in others.items() if value is not None)):

@@ -12,7 +12,7 @@ from lab.corpus.variants import variant
 from lab.errors import CannotJudge, UsageError
 from lab.evaluation.compare import PRIMARY
 from lab.evaluation.effects import Effect, effects
-from lab.evaluation.measures import DEFAULT, parse
+from lab.evaluation.measures import DEFAULT, of_rankings
 from lab.evaluation.recorded import Run, of_rows
 from lab.evaluation.run import answerable, as_gold, execute, new_id
 from lab.evaluation.shown import draw
@@ -156,7 +156,7 @@ def ablate(
             )  # fmt: skip
     start = time.monotonic()
     planned = _plan(store, collection, factors, settings, design, flags)
-    wanted = [parse(m) for m in dict.fromkeys([*measures, PRIMARY])]
+    wanted = [of_rankings(m) for m in dict.fromkeys([*measures, PRIMARY])]
     loaded = as_gold(gold, split)
     fitted = fit(store, planned[0].corpus.collection, loaded).gold  # the runs score what fits, and are recorded with its digest
     words = planned[0].factors

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lab.errors import unknown
+from lab.errors import UsageError, unknown
 from lab.evaluation.coverage import Credit
 from lab.evaluation.primary import Quoted
 
@@ -62,6 +62,16 @@ def parse(text: str) -> Measure:
     if match is None or match[1].lower() not in _NAMES or not 1 <= int(match[2]) <= 1000:
         raise unknown("measure", text, (*DEFAULT, "P@10", "primary_first@10", "all_hit@10", *ANSWERS))
     return Measure(_NAMES[match[1].lower()], int(match[2]))
+
+
+def of_rankings(text: str) -> Measure:
+    """The same for what is measured where nobody answers; UsageError for a measure of answers."""
+    found = parse(text)
+    if not found.k:
+        raise UsageError(
+            f"{found} is a measure of answers: `lab run` makes them, with --answers extractive or chat. Name one of rankings here, as hit@5."
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 from lab.errors import CannotJudge, UsageError
 from lab.evaluation.compare import PRIMARY
-from lab.evaluation.measures import DEFAULT, parse
+from lab.evaluation.measures import DEFAULT, of_rankings, parse
 from lab.evaluation.recorded import Run
 from lab.evaluation.run import SEED, as_gold, execute
 from lab.evaluation.shown import Shown
@@ -90,7 +90,7 @@ def noise(
     for way in ways:
         if way not in WAYS:
             raise UsageError(f"{way!r} is no way to repeat a run: {', '.join(WAYS)}.")
-    name = str(parse(measure))
+    name = str(of_rankings(measure))
     loaded = as_gold(gold, split)
     words = {Settings.flag(flag).name: str(value) for flag, value in flags.items()}
     chosen = (named(settings) if isinstance(settings, str) else settings or Settings()).with_words(words)

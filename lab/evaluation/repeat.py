@@ -8,7 +8,7 @@ from typing import Any
 
 from lab.errors import CannotJudge, UsageError, unknown
 from lab.evaluation.compare import PRIMARY, differing_flags, differing_inputs, paired_scores
-from lab.evaluation.measures import parse
+from lab.evaluation.measures import of_rankings, parse
 from lab.evaluation.recorded import Run, of_rows
 from lab.evaluation.run import execute, new_id
 from lab.evaluation.statistics.paired import Paired
@@ -57,7 +57,7 @@ def replay(store: Store, run_id: str, *, measure: str = PRIMARY, gold: str | Non
     """Runs the recorded settings again on the collection as it is now. `gold` says where the gold set is now, if its name does not. UsageError for an unknown run, one of a TREC
     file, and a measure that it was not scored by; CannotJudge where the gold set has changed."""
     row = runs.get_run(store, run_id)
-    name = str(parse(measure))
+    name = str(of_rankings(measure))
     known = sorted({m for _, _, m, _ in runs.scores(store, [run_id])})
     if name not in known:
         raise unknown("measure of that run", name, known)
@@ -65,7 +65,7 @@ def replay(store: Store, run_id: str, *, measure: str = PRIMARY, gold: str | Non
     if settings.external_arm.startswith("trec:"):
         raise UsageError(f"{run_id} scored a TREC run: score that file again with `lab run {row.collection} --gold {row.gold} --from-trec FILE`.")
     corpus = open_corpus(store, row.collection)
-    again = execute(corpus, gold_of(store, row, gold), [(dict(row.passed), settings)], measures=[parse(m) for m in known])[0]
+    again = execute(corpus, gold_of(store, row, gold), [(dict(row.passed), settings)], measures=[m for m in map(parse, known) if m.k])[0]
     now = runs.get_run(store, again.run_id)
     before, after = runs.listed(store, run_id), runs.listed(store, again.run_id)
     old = of_rows(store, [row])[0]
@@ -130,7 +130,7 @@ def bisect(store: Store, a: str, b: str, *, measure: str = PRIMARY, gold: str | 
     first, second = runs.get_run(store, a), runs.get_run(store, b)
     if first.gold_digest != second.gold_digest or first.split != second.split:
         raise CannotJudge(f"{a} and {b} were scored with other gold sets or splits: bisect two runs of one.")
-    asked, name = gold_of(store, first, gold), str(parse(measure))
+    asked, name = gold_of(store, first, gold), str(of_rankings(measure))
     settings = Settings(**first.settings)
     differing = differing_flags(first, second)
     flags = [flag for flag in Settings.flags() if flag in differing]

@@ -70,8 +70,6 @@ def run(
     how = Answering(answering) if isinstance(answering, str) else answering
     if how is not None:
         how.checked()
-    elif any(not m.k for m in wanted):
-        raise UsageError(f"{next(str(m) for m in wanted if not m.k)} is a measure of answers: say --answers extractive, or chat.")
     corpus = open_corpus(store, collection)
     loaded = as_gold(gold, split)
     if from_trec is not None:
@@ -108,6 +106,9 @@ def execute(
     A question whose search fails counts 0 and makes its run `degraded`; usage errors and a server that is gone end everything. Nothing is recorded
     before it is known that the members can run and the gold set fits.
     """
+    of_answers = next((m for m in measures if not m.k), None)
+    if of_answers is not None and answering is None:
+        raise UsageError(f"{of_answers} is a measure of answers: `lab run` makes them, with --answers extractive or chat.")
     measures = [m for m in measures if m.k]  # those of answers come with the answers
     for _, settings in members:
         check_runnable(corpus, settings)

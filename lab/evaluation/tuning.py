@@ -17,7 +17,7 @@ import numpy as np
 from lab.errors import CannotJudge, UsageError
 from lab.evaluation.abstention import floor_for, signals
 from lab.evaluation.compare import LOWER, PRIMARY, columns
-from lab.evaluation.measures import DEFAULT, parse
+from lab.evaluation.measures import DEFAULT, of_rankings, parse
 from lab.evaluation.run import answerable, as_gold, execute, new_id
 from lab.evaluation.shown import Shown
 from lab.gold.clusters import clusters
@@ -103,7 +103,7 @@ def tune(
         raise UsageError(f"--folds {folds} holds nothing out: at least 2.")
     if false_answers is not None and not 0 <= false_answers < 1:
         raise UsageError(f"--false-answers {false_answers} is no share: from 0 to below 1.")
-    name = str(parse(measure))
+    name = str(of_rankings(measure))
     words = clean_factors(factors) if factors else {}
     if not words and false_answers is None:
         raise UsageError("name at least one --factor, as in --factor rrf_k=5,10,60, or a rate behind --false-answers.")

@@ -222,11 +222,20 @@ def test_wrong_words(plant: Store, lab: Lab, monkeypatch: pytest.MonkeyPatch, tm
     gold = str(tmp_path / "g")
     for words, said in (
         (["--answers", "oracle"], "extractive or chat"), (["--answers", "chat"], "LAB_CHAT_URL"), (["--answers", "extractive", "--judge", "me"], "proxy or chat"), (["--stuff"], "say --answers"),
-        (["--measure", "faithfulness"], "say --answers"), (["--answers", "extractive", "--smoke", "3"], "leave --smoke"), (["--answers", "extractive", "--answers-to", "."], "is a folder"),
+        (["--measure", "faithfulness"], "with --answers"), (["--answers", "extractive", "--smoke", "3"], "leave --smoke"), (["--answers", "extractive", "--answers-to", "."], "is a folder"),
     ):  # fmt: skip
         answered = lab("run", "c", "--gold", gold, *words, store=plant)
         assert answered.code == 2 and said in answered.err, answered.err
-    assert str(parse("Faithfulness")) == "faithfulness" and not plant.rows("select from lab.runs")
+    ran = lab("run", "c", "--gold", gold, "--answers", "extractive", "--json", store=plant).json["run_id"]
+    for command in (
+        ["ablate", "c", "--gold", gold, "--factor", "defines=off,question", "--measure", "faithfulness"], ["tune", "c", "--gold", gold, "--factor", "rrf_k=10,60", "--measure", "answered", "--folds", "2"],
+        ["replay", ran, "--measure", "relevance"], ["bisect", ran, ran, "--measure", "relevance"], ["noise", "c", "--gold", gold, "--measure", "citation_recall"],
+    ):  # fmt: skip
+        answered = lab(*command, store=plant)
+        assert answered.code == 2 and "is a measure of answers" in answered.err, (command, answered.err)
+    assert not plant.rows("select from lab.experiments")
+    assert lab("replay", ran, store=plant).code == 0, "the rankings of a run with answers can be made again"
+    assert str(parse("Faithfulness")) == "faithfulness"
     (tmp_path / "bad.jsonl").write_text(
         '{"_id": "a", "question": "q", "reference": "r", "passages": [], "answers": [{"text": "x", "label": "fine"}]}\n'
     )
