@@ -92,8 +92,14 @@ def config(*, json: Json = False) -> int:
     return 0
 
 
-def prune() -> int:
+def prune(
+    *,
+    chat: Annotated[
+        bool, Parameter(negative=(), help="what chat models said too: claims, questions, answers, verdicts; asking again costs again")
+    ] = False,
+) -> int:
     """Empty the caches of vectors; they are computed again when needed."""
+    from lab.models.asked import forget
     from lab.store import embeddings
     from lab.store.connect import connect
 
@@ -101,6 +107,8 @@ def prune() -> int:
         line(f"{embeddings.prune(store)} cached vectors removed")
     for path in (home() / "cache" / "searches").glob("*.journal"):  # of searches that nobody went on with
         path.unlink(missing_ok=True)
+    if chat:
+        line(f"{forget()} answers of chat models removed")
     return 0
 
 

@@ -1,4 +1,7 @@
-"""A chat model asked through a cache of files: the same question to the same model costs once, and an interrupted call goes on where it stopped."""
+"""A chat model asked through a cache of files: the same question to the same model costs once, and an interrupted call goes on where it stopped.
+
+A model is known by its name: servers tell no digest. Whoever puts another one under the same name empties the cache (`lab cache prune --chat`).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from lab.config import home
 from lab.models.chat import SEED, Chat, Malformed, Reply
 from lab.scratch import whole_file
 
+FOLDERS = ("answer-cache", "claims-cache", "gold-cache")  # below LAB_HOME, by what is asked
 _NOTHING = {"malformed": True}
 
 
@@ -67,6 +71,14 @@ def ask(
     value = _clean(reply.value)
     whole_file(path, json.dumps(value, ensure_ascii=False))
     return value
+
+
+def forget() -> int:
+    """Removes everything that chat models said; how many answers that was."""
+    files = [path for folder in FOLDERS for path in (home() / folder).glob("*/*.json")]
+    for path in files:
+        path.unlink(missing_ok=True)
+    return len(files)
 
 
 def _clean(value: Any) -> Any:

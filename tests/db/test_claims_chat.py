@@ -142,6 +142,20 @@ def test_what_models_make_of_json(
         assert "made no JSON" in lab("claims", "extract", "c", "--by", "chat", store=store).err and len(by.asked) == 3
 
 
+def test_another_model_under_the_same_name(plant: tuple[Store, Path], models: list[Model], lab: Lab) -> None:
+    """What a model said is kept by its name; pruned, it is asked again."""
+    store, _ = plant
+    by = model(models, ("Pumps", {"claims": GOOD}), ("Doors", {"claims": DOOR}))
+    extract(store, "c", by="chat", chat=by.chat)
+    forget = "delete from kb_c.claim_passes"
+    for words, calls in (([], 2), (["--chat"], 4)):
+        assert lab("cache", "prune", *words, store=store).code == 0
+        with store.connection() as connection:
+            connection.execute(forget)
+        extract(store, "c", by="chat", chat=by.chat)
+        assert len(by.asked) == calls
+
+
 def test_what_a_machine_rejected_may_come_again(plant: tuple[Store, Path], models: list[Model]) -> None:
     """The same claim with a confidence that is one; what a person rejected stays so."""
     store, _ = plant
