@@ -12,7 +12,7 @@ from lab.corpus.claiming import LONGEST
 from lab.corpus.quotes import locate
 from lab.corpus.sentences import sentences
 from lab.models.asked import Spent, ask
-from lab.models.chat import Chat
+from lab.models.chat import Chat, finite
 from lab.store.claims import NewClaim
 from lab.store.documents import Spot
 from lab.text import normalise
@@ -20,6 +20,8 @@ from lab.text import normalise
 VERSION = "chat-1"  # of the prompt; part of the cache's key and of the extractor's name
 CACHE = "claims-cache"
 LEAST, MOST = 5, 15  # claims of a document
+_READ = 100  # claims of one answer at most
+_QUOTED = 1_000  # characters that are kept of a quote that stands nowhere
 _WINDOW = 12_000  # characters of passages in one call, about 3,000 tokens
 _ASK = (
     "You take single facts out of the passages of one document. Write {least} to {most} claims, those that a reader of the document would look up. Each claim is one fact in one sentence of at "
@@ -60,7 +62,7 @@ def of_document(chat: Chat, spent: Spent, source: str, title: str, text: str, sp
         value = ask(chat, spent, CACHE, VERSION, _ASK.format(least=max(1, min(least, said)), most=most), user, _ASKED, held_to=_TAKEN)
         if value is None:
             return None
-        found += [claim for item in value["claims"] if (claim := _claim(item, source, text, window)) is not None]
+        found += [claim for item in value["claims"][:_READ] if (claim := _claim(item, source, text, window)) is not None]
     return _at_most(_once(found))
 
 
@@ -85,7 +87,7 @@ def _claim(item: dict[str, Any], source: str, text: str, window: Sequence[Spot])
         return None
     sure = item.get("confidence")
     reason = ""
-    if isinstance(sure, bool) or not isinstance(sure, int | float) or not math.isfinite(sure) or not 0 <= sure <= 1:
+    if not finite(sure) or not 0 <= sure <= 1:
         reason, sure = f"its confidence is {str(sure)[:20]}, and no number from 0 to 1", 0.0
     spot, place = _found(item.get("passage"), quote, text, window)
     if place is None:
@@ -94,10 +96,10 @@ def _claim(item: dict[str, Any], source: str, text: str, window: Sequence[Spot])
     if len(statement) > LONGEST:
         reason = reason or f"it has {len(statement)} characters, more than {LONGEST}"
         statement = statement[: LONGEST - 1] + "…"
-    kind = re.sub(r"[^a-z0-9]+", "-", str(item.get("kind") or "").lower()).strip("-")[:40] or "statement"
-    said = text[place[0] : place[1]] or quote or "–"
+    kind = re.sub(r"[\W_]+", "-", str(item.get("kind") or "").lower()).strip("-")[:40] or "statement"
+    said = text[place[0] : place[1]] or quote[:_QUOTED] or "–"
     return NewClaim(
-        source, spot.n, spot.key, *place, said[:LONGEST * 5], statement, "", kind, float(sure), "rejected" if reason else "candidate", reason or None
+        source, spot.n, spot.key, *place, said, statement, "", kind, float(sure), "rejected" if reason else "candidate", reason or None
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from lab.config import effective
 from lab.errors import LabError, UsageError
@@ -190,8 +190,8 @@ def misfit(value: Any, schema: Mapping[str, Any], where: str = "the answer") -> 
     if not isinstance(value, _TYPES[kind]) or (kind in {"integer", "number"} and isinstance(value, bool)):
         return f"{where} is no {kind}"
     if kind in {"integer", "number"}:
-        if not math.isfinite(held):
-            return f"{where} is {held}, which is no number"
+        if not finite(held):
+            return f"{where} is {str(held)[:20]}, which is no number"
         if not schema.get("minimum", -math.inf) <= held <= schema.get("maximum", math.inf):
             return f"{where} is {held:g}, and must lie between {schema.get('minimum', -math.inf):g} and {schema.get('maximum', math.inf):g}"
     if "enum" in schema and value not in schema["enum"]:
@@ -206,6 +206,15 @@ def misfit(value: Any, schema: Mapping[str, Any], where: str = "the answer") -> 
     if kind == "array":
         return next((wrong for item in held if (wrong := misfit(item, schema["items"], f"a member of {where}"))), "")
     return ""
+
+
+def finite(value: Any) -> TypeGuard[float]:
+    """Whether it is a number that a float can hold: not NaN, not infinite, no truth value. JSON lets integers of any length through.
+
+    >>> [finite(x) for x in (1, 0.5, float("nan"), float("inf"), 10**400, True, "1")]
+    [True, True, False, False, False, False, False]
+    """
+    return isinstance(value, int | float) and not isinstance(value, bool) and -1e300 < value < 1e300
 
 
 def configured() -> Chat:

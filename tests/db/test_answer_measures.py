@@ -165,7 +165,7 @@ def test_agreement_by_hand(plant: Store, models: list[Model]) -> None:
     ("said", "faithfulness"),
     [
         ('Sure! My verdict:\n```json\n{"faithfulness": 0.5, "relevance": 1, "why": "x",}\n```', 0.5), ('{"faithfulness": NaN, "relevance": 1, "why": ""}', None),
-        ('{"faithfulness": 1, "relevance": Infinity, "why": ""}', None), ('{"faithfulness": 8, "relevance": 10, "why": ""}', None), ('{"faithfulness": "high", "relevance": 1, "why": ""}', None),
+        ('{"faithfulness": 1, "relevance": Infinity, "why": ""}', None), ('{"faithfulness": 8, "relevance": 10, "why": ""}', None), ('{"faithfulness": 1%s, "relevance": 1, "why": ""}' % ("0" * 400), None), ('{"faithfulness": "high", "relevance": 1, "why": ""}', None),
         ('{"faithfulness": true, "relevance": 1, "why": ""}', None), ("It is fine.", None), ('{"faithfulness": 1}', None),
     ],
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,8 @@ def test_other_counts_than_were_asked_for(count: int, plant: tuple[Store, Path],
     [
         ('Sure! Here are the claims:\n```json\n{"claims": [{"statement": "The pump is blue.", "kind": "statement", "confidence": 0.9, "passage": 1, "quote": "The pump is blue."},]}\n```\nAnything else?', 1),
         ('{"claims": [{"statement": "The pump is blue.", "kind": "statement", "confidence": NaN, "passage": 1, "quote": "The pump is blue."}]}', 0),
+        ('{"claims": [{"statement": "The pump is blue.", "kind": "statement", "confidence": 1%s, "passage": 1, "quote": "The pump is blue."}]}' % ("0" * 400), 0),
+        (json.dumps({"claims": [said(f"Fact {n}.", "The pump is blue.", confidence=0.5) for n in range(5000)]}), 15),
         ('{"claims": [{"statement": "The pump is blue.", "kind": null, "confidence": 1, "passage": "one", "quote": "The pump is blue."}]}', 1),
         ("I could not find any.", None), ('{"claims": "none"}', None), ("[" * 500, None),
     ],
@@ -209,7 +212,7 @@ def test_only_claims_of_documents_that_pass_are_verified(
     assert [row[0] for row in store.rows("select distinct source_id from kb_c.claim_grades")] == ["pumps.md"]
 
 
-@pytest.mark.parametrize("score", ["NaN", "Infinity", "7", "-1", '"good"', "true"])
+@pytest.mark.parametrize("score", ["1" + "0" * 400, "NaN", "Infinity", "7", "-1", '"good"', "true"])
 def test_a_grade_that_is_no_number_is_none(score: str, plant: tuple[Store, Path], models: list[Model]) -> None:
     store, _ = plant
     by = model(
