@@ -45,6 +45,9 @@ def plant(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stor
         [judgment("q1", "valves.md", "The relief valve opens at 12 bar."), judgment("q2", "doors.md", "The door of the hall is blue."),
          judgment("q3", "valves.md", "It is tested on the bench every six months."), judgment("q3", "valves.md", "The relief valve opens at 12 bar.")], "# g\n",
     )  # fmt: skip
+    labels = {"_id": "q1", "question": asked[0].text, "reference": "12 bar", "passages": [{"text": "The relief valve opens at 12 bar."}],
+              "answers": [{"text": "It opens at 12 bar [1].", "label": "good"}, {"text": "It opens at 9 bar [1].", "label": "bad", "fault": "number"}]}  # fmt: skip
+    (tmp_path / "g" / labelled.FILE).write_text(json.dumps(labels) + "\n")  # a gold set's own labels are the ones that count
     return store
 
 
@@ -108,7 +111,7 @@ def test_a_scripted_answerer_that_quotes_reaches_the_targets_and_one_that_invent
         text.code == 0
         and "> 0.90" in text.out
         and "3 of 3 answerable questions were answered, and 0 of 1" in text.out
-        and "κ 0." in text.out
+        and "2 labelled answers of g: κ 1.00" in text.out
         and "by proxy" in text.out
     )
     found = lab("run", "c", "--gold", str(tmp_path / "g"), "--answers", "chat", "--json", store=plant).json["health"]["answers"]
