@@ -23,13 +23,14 @@ def embed(
 ) -> tuple[list[np.ndarray | None], int]:
     """(one float16 vector `(dim,)` a text, or None where the model maps it to zero; how many texts were not in the cache).
 
-    `prefix` is put before every text, and is part of what the cache knows it by. Vectors are rounded to half precision at once, so that a fresh one and a cached one are the same.
+    `prefix` is put before every text, and is part of what the cache knows it by. An embedder that says `remembered = False` is asked each time. Vectors are rounded to half precision at once, so that a fresh one and a cached one are the same.
     """
     if embedder.dim is None:
         return [None] * len(texts), 0
     texts = [prefix + text for text in texts] if prefix else texts
     hashes = [text_hash(text) for text in texts]
-    found, broken = embeddings.cached_vectors(store, embedder.digest, sorted(set(hashes)), embedder.dim)
+    remembered = getattr(embedder, "remembered", True)
+    found, broken = embeddings.cached_vectors(store, embedder.digest, sorted(set(hashes)), embedder.dim) if remembered else ({}, 0)
     if broken:
         say(f"{broken} cached vectors have the wrong length or hold no numbers: they are computed again.")
     missing: dict[bytes, str] = {}
@@ -43,7 +44,8 @@ def embed(
         if not np.isfinite(array).all():
             raise LabError(f"embedder {embedder.name} returned NaN or infinity: check the model.")
         fresh: dict[bytes, np.ndarray | None] = {key: row.astype(np.float16) if np.any(row) else None for key, row in zip(part, array, strict=True)}
-        embeddings.store_vectors(store, embedder.digest, fresh)
+        if remembered:
+            embeddings.store_vectors(store, embedder.digest, fresh)
         found.update(fresh)
     return [found[key] for key in hashes], len(keys)
 

@@ -120,10 +120,18 @@ _REGISTRY: dict[str, Callable[[], Embedder]] = {"none": NoEmbedder, "keyword": K
 SERVERS = ("ollama", "openai", "tei")
 
 
-@functools.cache
+_MADE: dict[str, Embedder] = {}
+
+
 def embedder(name: str) -> Embedder:
     """The embedder of that name, one instance a process: none, keyword, minilm, `ollama:MODEL`, `openai:MODEL`, `tei:MODEL`, or a sentence-transformers
     model by its folder or its name with a slash (`sentence-transformers:NAME` for one without)."""
+    if name not in _MADE:
+        _MADE.setdefault(name, _make(name))
+    return _MADE[name]
+
+
+def _make(name: str) -> Embedder:
     if name in _REGISTRY:
         return _REGISTRY[name]()
     kind, sign, model = name.partition(":")
@@ -143,8 +151,8 @@ def embedder(name: str) -> Embedder:
 
 
 def register(made: Embedder) -> None:
-    """Makes an embedder known by its name to this process; another process that opens its collections has to do the same."""
-    _REGISTRY[made.name] = lambda: made
+    """Makes an embedder known by its name to this process, in place of one that had it; another process that opens its collections has to do the same."""
+    _MADE[made.name] = made
 
 
 # What asymmetric models were trained to see before a text, by a part of their name: (question, passage). From their model cards.

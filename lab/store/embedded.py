@@ -23,6 +23,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -115,16 +116,26 @@ def down() -> bool:
 # ── starting and stopping ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+_one_at_a_time = threading.RLock()  # threads of this process; the file's lock is for other processes
+
+
 @contextlib.contextmanager
 def _locked(root: Path) -> Iterator[None]:
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        with FileLock(str(root / "lock"), timeout=120):
+    lock = FileLock(str(root / "lock"), timeout=120)
+    with _one_at_a_time:
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except Timeout:
+            raise ServerError(f"another process holds {root / 'lock'} since two minutes: wait for it, or end it.") from None
+        except PermissionError as error:
+            raise ServerError(f"{error.filename or root} cannot be written: set LAB_HOME to a folder of yours.") from None
+        try:
             yield
-    except Timeout:
-        raise ServerError(f"another process holds {root / 'lock'} since two minutes: wait for it, or end it.") from None
-    except PermissionError as error:
-        raise ServerError(f"{error.filename or root} cannot be written: set LAB_HOME to a folder of yours.") from None
+        except PermissionError as error:
+            raise ServerError(f"{error.filename or root} cannot be written: set LAB_HOME to a folder of yours.") from None
+        finally:
+            lock.release()
 
 
 def _start(root: Path) -> None:
@@ -320,7 +331,7 @@ def _enter(root: Path) -> None:
     if root in _held and _held[root].is_locked and _held_by.get(root) == os.getpid():
         return
     (root / "users").mkdir(exist_ok=True)
-    lock = FileLock(str(root / "users" / str(os.getpid())), timeout=0)
+    lock = FileLock(str(root / "users" / str(os.getpid())), timeout=0, thread_local=False)  # the process's, whichever thread came first
     lock.acquire()
     _held[root] = lock
     _held_by[root] = os.getpid()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -73,6 +74,27 @@ def test_a_function_of_ones_own(store: Store) -> None:
         assert kb.search("a", k=1) == [("two", "aaaa", 1.0)] and len(kb) == 2
 
 
+def test_the_function_that_was_given_is_the_one_that_is_called(store: Store) -> None:
+    """Both make the same of whatever holds neither word, and stand in one process."""
+
+    def by(word: str) -> Callable[[str], list[float]]:
+        return lambda text: [float(text.count(word)), 0.001]
+
+    with KnowledgeBase(embed=by("zebra"), store=store) as zebras, KnowledgeBase(embed=by("quagga"), store=store) as quaggas:
+        for kb in (zebras, quaggas):
+            kb.add_document("z", "a zebra")
+            kb.add_document("q", "a quagga")
+        assert [zebras.search("zebra", k=1)[0][0], quaggas.search("quagga", k=1)[0][0]] == ["z", "q"]
+        assert zebras.search("zebra", k=1)[0][2] == 1.0 and zebras.search("quagga", k=1)[0][0] == "q"
+    assert store.rows("select count(*) from lab.embeddings where model_digest like 'function-%'") == [(0,)]
+
+
+def test_large_numbers_are_scaled(store: Store) -> None:
+    with KnowledgeBase(embed=lambda text: [1e300 * text.count("a"), 1e300 * text.count("b")], store=store) as kb:
+        kb.add_document("a", "aaa")
+        assert kb.search("ab") == [("a", "aaa", 0.707)]  # (1, 0) and (1, 1)/√2
+
+
 def test_a_named_one_is_a_collection_that_stays(store: Store) -> None:
     with KnowledgeBase(embed="keyword", collection="notes", store=store) as kb:
         assert len(kb) == 0 and kb.search("doors") == []
@@ -97,6 +119,16 @@ def test_wrong_knowledge(store: Store) -> None:
         (lambda: KnowledgeBase(embed=lambda text: [1.0] * len(text), store=store), "one length"),
         (lambda: KnowledgeBase(embed=3, store=store), "function from a text"),  # type: ignore[arg-type]
         (lambda: KnowledgeBase(embed=lambda text: [[1.0]], store=store), "one vector"),  # type: ignore[list-item]
+        (lambda: KnowledgeBase(embed=lambda text: "0.1 0.2", store=store), "embed gave no vector"),  # type: ignore[arg-type,return-value]
+        (lambda: KnowledgeBase(embed=lambda text: {0: 1.0}, store=store), "embed gave no vector"),  # type: ignore[arg-type,return-value]
+        (lambda: KnowledgeBase(embed=lambda text: [[1.0], [1.0, 2.0]], store=store), "embed gave no vector"),  # type: ignore[list-item]
+        (lambda: KnowledgeBase(embed=lambda text: [float("nan")], store=store), "NaN or infinity"),
+        (lambda: KnowledgeBase(embed=lambda text: [1.0] * 20_000, store=store), "20,000 numbers"),
+        (lambda: KnowledgeBase(collection=" ", store=store), "collection's name is empty"),
+        (lambda: kb.add_document("a", 3), "its text cannot be '3'"),  # type: ignore[arg-type]
+        (lambda: kb.add_document("a\0b", "x"), "cannot name a document"),
+        (lambda: kb.search(3), "cannot be 3"),  # type: ignore[arg-type]
+        (lambda: kb.search("x", k="3"), "cannot be '3'"),  # type: ignore[arg-type]
     ):
         with pytest.raises(UsageError, match=said):
             call()
@@ -140,6 +172,8 @@ def test_langchain(plant: Store) -> None:
     assert chain.invoke(QUESTION) == "valves.md" and retriever.batch([QUESTION, "door"])[1][0].metadata["source"] == "doors.md"
     with pytest.raises(UsageError, match="unknown"):
         LabRetriever(collection="c", store=plant, flags={"rrfk": 60})
+    with pytest.raises(ValueError, match="rrf_k"):
+        LabRetriever(collection="c", store=plant, rrf_k=60)
 
 
 def test_llama_index(plant: Store) -> None:
@@ -172,6 +206,32 @@ def test_langgraph(plant: Store, server: Scripted) -> None:
     none = answering("c", store=plant, answerer="chat", chat=server.chat, floor=0.99).invoke({"question": "zebras"})
     assert (none["answer"], none["status"], none["sources"], len(server.asked)) == (None, "no_relevant_context", [], 1)
     assert [*by_model.get_graph().nodes] == ["__start__", "retrieve", "synthesise", "nothing", "__end__"]
+
+
+def test_a_graph_without_a_question(plant: Store) -> None:
+    from lab.serving.adapters.langgraph import answering
+
+    with pytest.raises(UsageError, match="was given no question"):
+        answering("c", store=plant).invoke({})
+
+
+def test_first_asked_from_threads(tmp_path: Path) -> None:
+    """A process whose first question comes from worker threads finds the server, and so does its main thread afterwards."""
+    code = (
+        "import lab\nfrom lab.serving.adapters.langchain import LabRetriever\n"
+        "retriever = LabRetriever(collection='c', k=1)\n"
+        "found = retriever.batch(['Where is the door?', 'What opens at 12 bar?', 'doors', 'valves'])\n"
+        "with lab.connect() as store: print([documents[0].metadata['source'] for documents in found], store.rows('select 1'))\n"
+        "retriever.close()\n"
+    )
+    write(tmp_path / "d", {"valves.md": VALVES, "doors.md": DOORS})
+    surroundings = {**os.environ, "LAB_HOME": str(tmp_path / "home")}
+    surroundings.pop("LAB_DATABASE_URL", None)
+    lab = [sys.executable, "-m", "lab"]
+    subprocess.run([*lab, "ingest", str(tmp_path / "d"), "-c", "c", "--embedder", "keyword"], env=surroundings, capture_output=True, check=True)
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], env=surroundings, capture_output=True, text=True, timeout=110)
+    assert done.stdout == "['doors.md', 'valves.md', 'doors.md', 'valves.md'] [(1,)]\n", done.stderr
+    assert done.stderr == ""
 
 
 def test_none_of_them_is_needed() -> None:

@@ -60,7 +60,9 @@ class KnowledgeBase:
     """
 
     def __init__(self, embed: Embed | str = keyword_embed, *, collection: str | None = None, store: Store | None = None) -> None:
-        self.embedder = _named(embed)
+        if collection is not None and not str(collection).strip():
+            raise UsageError("the collection's name is empty: name one, or leave it out.")
+        self.embedder = _named(embed, collection is None)
         self.collection = collection or f"kb_{secrets.token_hex(6)}"
         self._texts: dict[str, str] = {}
         self._fresh = False
@@ -78,17 +80,22 @@ class KnowledgeBase:
 
     def add_document(self, source: str, text: str) -> None:
         """Takes a text under a name; the same name again replaces it. It is cut and embedded before the next search. UsageError for a name or a text that is empty."""
-        if not source.strip() or not text.strip():
-            raise UsageError(f"a document needs a name and a text: {'its text' if source.strip() else 'its name'} is empty.")
+        for what, value in (("its name", source), ("its text", text)):
+            if not isinstance(value, str):
+                raise UsageError(f"a document needs a name and a text: {what} cannot be {str(value)[:40]!r}.")
+            if not value.strip():
+                raise UsageError(f"a document needs a name and a text: {what} is empty.")
+        if any(sign in source for sign in "\0\n\r") or source != source.encode("utf-8", "replace").decode("utf-8"):
+            raise UsageError(f"{source!r} cannot name a document: leave line ends, NUL and half characters out of it.")
         self._fresh = self._fresh or self._texts.get(source) != text
         self._texts[source] = text
 
     def search(self, query: str, k: int = 3) -> list[tuple[str, str, float]]:
         """(source, text, cosine rounded to three decimals) of the `k` nearest passages, nearest first; only those above 0."""
-        if not query.strip():
-            raise UsageError("the question is empty.")
-        if not 1 <= k <= MOST:
-            raise UsageError(f"k cannot be {k}: from 1 to {MOST}.")
+        if not isinstance(query, str) or not query.strip():
+            raise UsageError(f"the question {'is empty' if isinstance(query, str) else f'cannot be {query!r}'}: ask in words.")
+        if not isinstance(k, int) or not 1 <= k <= MOST:
+            raise UsageError(f"k cannot be {k!r}: a whole number from 1 to {MOST}.")
         if not self._ready():
             return []
         found = search(
@@ -155,26 +162,45 @@ class _Held:
             self.store.close()
 
 
+_PROBES = (
+    "a small probe", "When do leaves fall?", "42", "zzz", "The pump must not run dry.", "Kyoto in autumn", "ÄÖÜ ß 日本", "one two three four five six seven", "A B C", "https://example.org/x?y=1",
+)  # fmt: skip
+_MOST_NUMBERS = 4_000  # of a vector: what an index of half-precision vectors holds
+
+
 class _Function:
-    """A function as an embedder. Its digest comes from what it makes of two texts, so that vectors of another function are never taken for its own."""
+    """A function as an embedder. It is named by what it makes of ten texts, so that a collection knows it again in another process, but what it gives is kept nowhere: two functions may
+    agree on any ten texts. `passing`: the name is for one object alone."""
 
     limit: int | None = None
+    remembered = False
 
-    def __init__(self, function: Embed) -> None:
+    def __init__(self, function: Embed, passing: bool) -> None:
         self._function = function
-        rows = [self._row("a small probe"), self._row("When do leaves fall?")]
-        if rows[0].size != rows[1].size:
-            raise UsageError(f"embed gave vectors of {rows[0].size} and of {rows[1].size} numbers: they must all be of one length.")
-        probe = np.stack(rows)
-        self.dim: int | None = probe.shape[1]
-        self.digest = f"function-{hashlib.sha256(probe.tobytes()).hexdigest()[:24]}"
-        self.name = f"function:{self.digest[9:21]}"
+        rows = [self._row(text) for text in _PROBES]
+        other = next((row.size for row in rows if row.size != rows[0].size), None)
+        if other is not None:
+            raise UsageError(f"embed gave vectors of {rows[0].size} and of {other} numbers: they must all be of one length.")
+        if rows[0].size > _MOST_NUMBERS:
+            raise UsageError(f"embed gave a vector of {rows[0].size:,} numbers: an index holds {_MOST_NUMBERS:,} at most.")
+        self.dim: int | None = rows[0].size
+        self.digest = f"function-{hashlib.sha256(np.stack(rows).tobytes()).hexdigest()[:24]}"
+        self.name = f"function:{self.digest[9:21]}" + (f"-{secrets.token_hex(6)}" if passing else "")
 
     def _row(self, text: str) -> np.ndarray:
-        row = np.asarray(self._function(text), dtype=np.float32)
+        given: Any = self._function(text)  # what it raises is its own
+        try:
+            if isinstance(given, str | bytes | dict | set):
+                raise TypeError
+            row = np.asarray(given, dtype=np.float64)
+        except (ValueError, TypeError, OverflowError):
+            raise UsageError(f"embed gave no vector for {text[:40]!r}: it must give a list of numbers.") from None
         if row.ndim != 1 or not row.size:
-            raise UsageError(f"embed gave something of shape {row.shape} for a text: it must give one vector, a list of numbers.")
-        return row
+            raise UsageError(f"embed gave something of shape {row.shape} for {text[:40]!r}: it must give one vector, a list of numbers.")
+        if not np.isfinite(row).all():
+            raise UsageError(f"embed gave NaN or infinity for {text[:40]!r}: it must give a list of numbers.")
+        most = float(np.abs(row).max())
+        return (row / most if most > 1e15 else row).astype(np.float32)  # only its direction counts, and its length would not fit
 
     def count_tokens(self, text: str) -> int:
         return round(len(text.split()) * 1.3)
@@ -195,8 +221,8 @@ class _Function:
         raise UsageError("a function of yours makes no token vectors: use another reranker than maxsim.")
 
 
-def _named(embed: Any) -> str:
-    """The embedder's name in the registry."""
+def _named(embed: Any, passing: bool) -> str:
+    """The embedder's name in the registry; that of a function for a `passing` collection is its own."""
     if isinstance(embed, Embedding):
         return embed.name
     if isinstance(embed, str):
@@ -206,6 +232,6 @@ def _named(embed: Any) -> str:
         return known.name
     if not callable(embed):
         raise UsageError(f"embed cannot be {embed!r}: it takes a function from a text to a vector, or the name of an embedder.")
-    made = _Function(embed)
+    made = _Function(embed, passing)
     register(made)
     return made.name

@@ -16,7 +16,7 @@ from lab.settings import Settings
 class LabRetriever(BaseRetriever):  # type: ignore[misc]
     """`settings` is a name or an object, `flags` what differs from them; both as in `lab.search`. Documents come best first, each with its chunk id and where it stands."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")  # a flag goes into `flags`: one beside it would change nothing, unsaid
 
     collection: str
     k: int = 6

@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 
 from langgraph.graph import END, START, StateGraph
 
+from lab.errors import UsageError
 from lab.models.chat import Chat, configured
 from lab.serving import answers
 from lab.serving.answers import BUDGET, Context
@@ -37,10 +38,13 @@ def answering(
     model = (chat or configured()) if answerer == "chat" else None
 
     def retrieve(state: State) -> State:
+        question = state.get("question")
+        if not isinstance(question, str):
+            raise UsageError('the graph was given no question: invoke it with {"question": "…"}.')
         if store is None:
             with connect() as opened:
-                return {"context": answers.retrieve(opened, collection, state["question"], settings=settings, budget=budget, **flags)}
-        return {"context": answers.retrieve(store, collection, state["question"], settings=settings, budget=budget, **flags)}
+                return {"context": answers.retrieve(opened, collection, question, settings=settings, budget=budget, **flags)}
+        return {"context": answers.retrieve(store, collection, question, settings=settings, budget=budget, **flags)}
 
     def synthesise(state: State) -> State:
         return _told(answers.synthesise(state["context"], model, min_faithfulness))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,25 +15,31 @@ from lab.store.connect import Store, connect
 
 
 class Source:
-    """A collection with the settings it is asked by. Opens a store of its own at the first question, unless it is given one."""
+    """A collection with the settings it is asked by. Opens a store of its own at the first question, unless it is given one; that one is closed with it. Any thread may ask."""
 
     def __init__(self, collection: str, settings: Settings | str | None, store: Store | None, flags: Mapping[str, str | float]) -> None:
         base = named(settings) if isinstance(settings, str) else settings or Settings()
         self.collection = collection
         self.settings = base.with_words({name: str(value) for name, value in flags.items()})
-        self._given, self._opened = store, None if store is None else store
+        self._given = store
+        self._opened: list[Store] = []
+        self._opening = threading.Lock()
+        weakref.finalize(self, _close, self._opened)
 
     @property
     def store(self) -> Store:
         """The store, opened where it is not open yet."""
-        if self._opened is None:
-            self._opened = connect()
-        return self._opened
+        if self._given is not None:
+            return self._given
+        with self._opening:
+            if not self._opened:
+                self._opened.append(connect())
+            return self._opened[0]
 
     def find(self, question: str) -> Sequence[Result]:
         """The passages, best first. Raises UsageError for a blank question and an unknown collection."""
-        if not question.strip():
-            raise UsageError("the question is empty.")
+        if not isinstance(question, str) or not question.strip():
+            raise UsageError(f"the question {'is empty' if isinstance(question, str) else f'cannot be {question!r}'}: ask in words.")
         corpus = open_corpus(self.store, self.collection)
         settings = (
             self.settings if corpus.collection.dim is not None or self.settings.dense == "none" else self.settings.with_words({"dense": "none"})
@@ -40,9 +48,13 @@ class Source:
 
     def close(self) -> None:
         """Closes the store that was opened here."""
-        if self._given is None and self._opened is not None:
-            self._opened.close()
-            self._opened = None
+        with self._opening:
+            _close(self._opened)
+
+
+def _close(opened: list[Store]) -> None:
+    while opened:
+        opened.pop().close()
 
 
 def metadata(result: Result) -> dict[str, Any]:
