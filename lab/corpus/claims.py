@@ -85,6 +85,8 @@ def extract(store: Store, name: str, *, by: str = "rules", chat: Chat | None = N
                 made, again = claims.enter(store, collection, source, content, extractor, found, cost)
                 new, kept = new + made, kept + again
                 rejected.update(claim.reason for claim in found if claim.reason)
+        if spent.rejected[claim_chat.NO_CLAIM]:
+            rejected[claim_chat.NO_CLAIM] = spent.rejected[claim_chat.NO_CLAIM]
         embedded = _embed(store, collection) if embed and collection.dim is not None else 0
     return Extraction(
         name, extractor, read, len(there) - len(todo), new, kept, embedded, dict(sorted(rejected.items())), malformed, len(todo) - read,

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from lab.config import home
-from lab.models.chat import SEED, Chat, Malformed, Reply
+from lab.models.chat import SEED, Chat, Malformed, Reply, misfit
 from lab.scratch import whole_file
 
 FOLDERS = ("answer-cache", "claims-cache", "gold-cache")  # below LAB_HOME, by what is asked
-_NOTHING = {"malformed": True}
 
 
 @dataclass(slots=True)
@@ -44,33 +43,29 @@ class Spent:
 
 def ask(
     chat: Chat, spent: Spent, folder: str, version: str, system: str, user: str, schema: Mapping[str, Any], *, seed: int = SEED,
-    rescue: Callable[[str], Any] | None = None, held_to: Mapping[str, Any] | None = None,
+    rescue: Callable[[str], Any] | None = None, held_to: Mapping[str, Any] | None = None, most: int = 2000,
 ) -> Any:  # fmt: skip
-    """The parsed answer, from LAB_HOME/`folder` or from the model; None where the model twice gives no JSON of the form, which is kept too. `version` of the prompts is part of the key."""
+    """The parsed answer, from LAB_HOME/`folder` or from the model; None where the model twice gives no JSON of the form, which is not kept: the next call asks again. `version` of the prompts is
+    part of the key; `most` tokens are read of an answer."""
     key = hashlib.sha256(json.dumps([version, chat.model, system, user, seed]).encode()).hexdigest()
     path = home() / folder / key[:2] / f"{key}.json"
-    value = _read(path)
+    value = _read(path, held_to or schema)
     if value is not None:
         spent.cached += 1
-        if value == _NOTHING:
-            spent.rejected["malformed"] += 1
-            return None
         return value
     try:
-        reply = chat.ask(system, user, schema, seed=seed, rescue=rescue, held_to=held_to)
+        reply = chat.ask(system, user, schema, seed=seed, most=most, rescue=rescue, held_to=held_to)
     except Malformed as error:
         spent.calls += 2
         spent.asked += error.asked
         spent.answered += error.answered
         spent.rejected["malformed"] += 1
-        whole_file(path, json.dumps(_NOTHING))
         return None
     spent.calls += reply.calls
     spent.asked += reply.asked
     spent.answered += reply.answered
-    value = _clean(reply.value)
-    whole_file(path, json.dumps(value, ensure_ascii=False))
-    return value
+    whole_file(path, json.dumps(reply.value, ensure_ascii=False))
+    return reply.value
 
 
 def forget() -> int:
@@ -81,20 +76,13 @@ def forget() -> int:
     return len(files)
 
 
-def _clean(value: Any) -> Any:
-    """Without what no file and no database can hold: lone surrogates and NUL."""
-    if isinstance(value, str):
-        return value.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, list):
-        return [_clean(item) for item in value]
-    return {str(key): _clean(item) for key, item in value.items()} if isinstance(value, dict) else value
-
-
-def _read(path: Path) -> Any:
+def _read(path: Path, schema: Mapping[str, Any]) -> Any:
+    """What is kept there; None where it is nothing of the form."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return None
+    return None if misfit(value, schema) else value
 
 
 class Remembered(Chat):
@@ -110,9 +98,9 @@ class Remembered(Chat):
         """The reply, as `Chat.ask` gives it; one from the cache has no calls and no tokens."""
         key = hashlib.sha256(json.dumps([self._version, self.model, system, user, seed, temperature]).encode()).hexdigest()
         path = home() / self._folder / key[:2] / f"{key}.json"
-        value = _read(path)
+        value = _read(path, held_to or schema)
         if value is not None:
             return Reply(value, json.dumps(value, ensure_ascii=False), 0, 0, 0)
         reply = self._chat.ask(system, user, schema, temperature=temperature, seed=seed, most=most, rescue=rescue, held_to=held_to)
-        whole_file(path, json.dumps(_clean(reply.value), ensure_ascii=False))
+        whole_file(path, json.dumps(reply.value, ensure_ascii=False))
         return reply

@@ -20,7 +20,11 @@ from lab.models.wire import Refusal, Wire
 SEED = 13
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)|^.*?</think>", re.DOTALL)
 _MOST = 200  # brackets that open nothing: an answer with more is none
+_LONGEST = 1_000_000  # characters that are read of an answer
+_LOOKED = 2_000_000  # characters that are looked at for brackets that close
 _FENCE = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
+_OPENED = re.compile(r"[{\[]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 class Malformed(LabError):
@@ -76,13 +80,13 @@ class Chat:
             for value in pieces(text):
                 said = misfit(value, held_to or schema)
                 if not said:
-                    return Reply(value, text, asked, answered, calls)
+                    return Reply(clean(value), clean(text), asked, answered, calls)
                 wrong = wrong or said
             wrong = wrong or "it holds no JSON"
             messages = [*messages[:2], {"role": "assistant", "content": text[:4000]},
                         {"role": "user", "content": f"That was not the JSON asked for ({wrong}). Answer again with one JSON object, and nothing else."}]  # fmt: skip
-        if rescue is not None and (value := rescue(_THOUGHT.sub("", text))) is not None:
-            return Reply(value, text, asked, answered, 2)
+        if rescue is not None and (value := rescue(_THOUGHT.sub("", clean(text)))) is not None:
+            return Reply(clean(value), clean(text), asked, answered, 2)
         raise Malformed(
             f"{self.wire.where} answered {self.model!r} twice with something else than the JSON asked for ({wrong}): use another model.",
             asked,
@@ -113,11 +117,32 @@ class Chat:
                 if self._modes[0] == mode:  # another thread may have learnt it meanwhile
                     self._modes = self._modes[1:]
         try:
-            text = answer["choices"][0]["message"]["content"] or ""
-            usage = answer.get("usage") or {}
-            return str(text), int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
-        except (KeyError, IndexError, TypeError, AttributeError, ValueError):
+            content = answer["choices"][0]["message"]["content"] or ""
+            usage = answer.get("usage")
+        except (KeyError, IndexError, TypeError, AttributeError):
             raise LabError(f"{self.wire.where} answered with no message: is it an OpenAI-compatible server?") from None
+        if isinstance(content, list):  # parts, as some servers have them
+            content = "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+        told = usage if isinstance(usage, dict) else {}
+        return str(content)[:_LONGEST], _count(told.get("prompt_tokens")), _count(told.get("completion_tokens"))
+
+
+def _count(value: Any) -> int:
+    """A number of tokens as a server tells it; 0 for what is none: an odd count costs no good answer."""
+    return int(value) if finite(value) and 0 < value < 1e12 else 0
+
+
+def clean(value: Any) -> Any:
+    """A value without what no file, database or terminal should hold: lone surrogates, and control characters but for tab and line ends.
+
+    >>> clean({"a": ["red\\x1b[31m", "\\ud800"]})
+    {'a': ['red [31m', '?']}
+    """
+    if isinstance(value, str):
+        return _CONTROL.sub(" ", value).encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [clean(item) for item in value]
+    return {clean(str(key)): clean(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def parse(text: str) -> Any:
@@ -135,16 +160,19 @@ def pieces(text: str) -> Iterator[Any]:
     """Every JSON object or list in a model's answer, outermost ones, first come first; what stands in a code fence before the rest."""
     text = _THOUGHT.sub("", text).strip()
     fenced = _FENCE.search(text)
+    looked = 0
     for words in ([fenced[1]] if fenced else []) + [text]:
         at = 0
         failed = 0
-        while failed < _MOST:
+        while failed < _MOST and looked < _LOOKED:
             failed += 1
-            start = next((i for i in range(at, len(words)) if words[i] in "{["), None)
-            if start is None:
+            opened = _OPENED.search(words, at)
+            if opened is None:
                 break
+            start = opened.start()
             at = start + 1
             piece = _balanced(words[start:])
+            looked += len(words) - start if piece is None else len(piece)
             for version in (piece, re.sub(r",(\s*[}\]])", r"\1", piece)) if piece is not None else ():
                 try:
                     value = json.loads(version, strict=False)
@@ -203,7 +231,7 @@ def misfit(value: Any, schema: Mapping[str, Any], where: str = "the answer") -> 
         for name, inner in schema.get("properties", {}).items():
             if name in held and (wrong := misfit(held[name], inner, repr(name))):
                 return wrong
-    if kind == "array":
+    if kind == "array" and "items" in schema:
         return next((wrong for item in held if (wrong := misfit(item, schema["items"], f"a member of {where}"))), "")
     return ""
 

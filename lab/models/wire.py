@@ -22,6 +22,15 @@ class Refusal(LabError):
         self.status = status
 
 
+def plain(text: str) -> str:
+    """What a server says, on one line and without control characters: it goes to a terminal.
+
+    >>> plain("Error:\\n\\x1b[31m no model ")
+    'Error: [31m no model'
+    """
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+
+
 class Wire:
     """`what` names the server in errors ("embedding server"), `variable` is the beginning of its settings' names (LAB_EMBED), `said` where its address was given,
     if not in LAB_…_URL."""
@@ -69,7 +78,7 @@ class Wire:
             except httpx.HTTPError as error:
                 said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
                 continue
-            text = response.text[:200].strip()
+            text = plain(response.text[:200])
             if response.status_code == 429 or response.status_code >= 500:
                 said = f"status {response.status_code} {text}"
                 after = response.headers.get("retry-after", "")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lab.corpus.fences import harmless
 from lab.errors import UsageError
 from lab.models.chat import Chat, configured
 from lab.models.embedders import embedder
@@ -149,7 +150,7 @@ def retrieve(
 def _stuffed(corpus: Corpus, budget: int, count: Callable[[str], int]) -> list[Passage]:
     found = everything(corpus)
     kept, left_out = prompt.passages(found, budget, count)
-    if left_out or (kept and kept[0].text != prompt.harmless(kept[0].result.text.strip())):
+    if left_out or (kept and kept[0].text != harmless(kept[0].result.text.strip())):
         needed = sum(prompt.tokens(p, count) for p in prompt.passages(found, sys.maxsize, lambda _: 0)[0])
         raise UsageError(
             f"{corpus.collection.name} has {needed:,} tokens, more than --budget {budget}: say --budget {needed} if the model reads so much, or leave --stuff out."

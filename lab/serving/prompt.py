@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from lab.corpus.fences import FENCE, fenced, harmless, one_line
 from lab.records import Result
 
-OPEN, CLOSE, FENCE = "[RETRIEVED CONTEXT]", "[END RETRIEVED CONTEXT]", "---"
 SYSTEM = (
     "You answer questions from retrieved passages. Use only what stands between [RETRIEVED CONTEXT] and [END RETRIEVED CONTEXT]; add nothing that you know from elsewhere.\n"
     "Behind every sentence of the answer cite the passages that say it, by their numbers in brackets, as [1] or [2][3].\n"
@@ -61,13 +61,7 @@ class Passage:
             told.append(f"section: {self.section}")
         if self.updated:
             told.append(f"date: {self.updated}")
-        return f"[{self.n}] " + " | ".join(" ".join(harmless(part).split()) for part in told)
-
-
-def harmless(text: str) -> str:
-    """The text with nothing in it that could end the block or a fence."""
-    text = re.sub(r"\[\s*((?:END\s+)?RETRIEVED\s+CONTEXT)\s*\]", r"(\1)", text, flags=re.IGNORECASE)
-    return re.sub(r"(?m)^[ \t]*-{3,}[ \t]*$", "- - -", text)
+        return f"[{self.n}] " + " | ".join(map(one_line, told))
 
 
 def orders(text: str) -> str:
@@ -109,12 +103,9 @@ def tokens(passage: Passage, count: Callable[[str], int]) -> int:
 
 def block(chosen: Sequence[Passage]) -> str:
     """The passages between the delimiters, fenced."""
-    parts = [OPEN, FENCE]
-    for passage in chosen:
-        parts += [passage.head, passage.text, FENCE]
-    return "\n".join([*parts, CLOSE])
+    return fenced([(p.head, p.text) for p in chosen])
 
 
 def prompt(question: str, chosen: Sequence[Passage]) -> str:
     """What the user's message says: the block, then the question on one line."""
-    return f"{block(chosen)}\n\nQuestion: {' '.join(harmless(question).split())}"
+    return f"{block(chosen)}\n\nQuestion: {one_line(question)}"

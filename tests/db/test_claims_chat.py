@@ -59,14 +59,21 @@ def test_a_quote_must_stand_in_its_passage(plant: tuple[Store, Path], models: li
         said("The pump is blue.", "The pump is blue.", passage=7),  # the wrong number, and still found
         said("x" * 201, "The pump is blue."),
         said("The pump is never red.", "The pump is blue.", confidence=85),
+        said("The pump explodes.", "pump"),
+        said("Gates are iron.", "opens at 12 bar"),
         said("", "The pump is blue."),
+        said({"text": "The pump is blue."}, "The pump is blue."),  # type: ignore[arg-type]
+        said("…", "The pump is blue."),
+        "The pump is blue.",  # a member that is no object costs itself
+        None,
         said("the duty pump  runs at night.", "The duty pump runs at night."),  # said twice
     ]
     by = model(models, ("Pumps", {"claims": GOOD + wrong}), ("Doors", {"claims": DOOR}))
     done = extract(store, "c", by="chat", chat=by.chat)
-    assert (done.extractor, done.documents, done.new, len(by.asked)) == ("chat-1/scripted", 2, 8, 2)
+    assert (done.extractor, done.documents, done.new, len(by.asked)) == ("chat-2/scripted", 2, 10, 2)
     assert done.rejected == {
         "its quote does not stand in the passage": 2, "its confidence is 85, and no number from 0 to 1": 1, "it has 201 characters, more than 200": 1,
+        "its quote is a single word": 1, "its quote shares no word with it": 1, "it is no claim: an object with a statement in words": 5,
     }  # fmt: skip
     found = held(store)
     assert found["A relief valve opens at 12 bar."] == ("candidate", "relief valve opens at 12 bar") and found["The pump is blue."][0] == "candidate"
@@ -77,7 +84,7 @@ def test_a_quote_must_stand_in_its_passage(plant: tuple[Store, Path], models: li
     assert len(spans) == 4 and all(quote == text for quote, text in spans)
     assert done.cost == {"calls": 2, "tokens": 220, "cached": 0}
     costs = store.rows("select source_id, claims, rejected, cost from kb_c.claim_passes order by 1")
-    assert [tuple(row) for row in costs] == [("doors.md", 1, 0, {"calls": 1, "tokens": 110}), ("pumps.md", 3, 4, {"calls": 1, "tokens": 110})]
+    assert [tuple(row) for row in costs] == [("doors.md", 1, 0, {"calls": 1, "tokens": 110}), ("pumps.md", 3, 6, {"calls": 1, "tokens": 110})]
     assert recall(store, "c", "relief valve").claims == [], "a candidate is not recalled"
     again = extract(store, "c", by="chat", chat=by.chat)
     assert (again.documents, again.new, len(by.asked)) == (0, 0, 2)
@@ -125,8 +132,9 @@ def test_other_counts_than_were_asked_for(count: int, plant: tuple[Store, Path],
         ('Sure! Here are the claims:\n```json\n{"claims": [{"statement": "The pump is blue.", "kind": "statement", "confidence": 0.9, "passage": 1, "quote": "The pump is blue."},]}\n```\nAnything else?', 1),
         ('{"claims": [{"statement": "The pump is blue.", "kind": "statement", "confidence": NaN, "passage": 1, "quote": "The pump is blue."}]}', 0),
         ('{"claims": [{"statement": "The pump is blue.", "kind": "statement", "confidence": 1%s, "passage": 1, "quote": "The pump is blue."}]}' % ("0" * 400), 0),
-        (json.dumps({"claims": [said(f"Fact {n}.", "The pump is blue.", confidence=0.5) for n in range(5000)]}), 15),
+        (json.dumps({"claims": [said(f"Fact {n} of the pump.", "The pump is blue.", confidence=0.5) for n in range(5000)]}), 15),
         ('{"claims": [{"statement": "The pump is blue.", "kind": null, "confidence": 1, "passage": "one", "quote": "The pump is blue."}]}', 1),
+        ('{"claims": [[1], 7, {"statement": 3}]}', 0),
         ("I could not find any.", None), ('{"claims": "none"}', None), ("[" * 500, None),
     ],
 )  # fmt: skip
@@ -142,7 +150,11 @@ def test_what_models_make_of_json(
     assert sum(status == "candidate" for status, _ in held(store).values()) == 1 + (claims or 0)
     if claims is None:
         assert [row[0] for row in store.rows("select source_id from kb_c.claim_passes")] == ["doors.md"], "it is not taken for done"
-        assert "made no JSON" in lab("claims", "extract", "c", "--by", "chat", store=store).err and len(by.asked) == 3
+        assert "made no JSON" in lab("claims", "extract", "c", "--by", "chat", store=store).err and len(by.asked) == 5, (
+            "it is asked again: twice each time"
+        )
+        by.says[0] = ("Pumps", {"claims": GOOD})
+        assert lab("claims", "extract", "c", "--by", "chat", store=store).code == 0 and len(held(store)) == 3, "and a mended server is heard"
 
 
 def test_another_model_under_the_same_name(plant: tuple[Store, Path], models: list[Model], lab: Lab) -> None:
@@ -167,7 +179,7 @@ def test_what_a_machine_rejected_may_come_again(plant: tuple[Store, Path], model
     assert held(store)["The pump is blue."][0] == "rejected"
     second = model(models, ("Pumps", {"claims": [said("The pump is blue.", "The pump is blue.")]}), ("Doors", {"claims": []}))
     extract(store, "c", by="chat", chat=Chat(second.url, "second"))
-    assert store.rows("select status, reason, extractor from kb_c.claims") == [("candidate", None, "chat-1/second")]
+    assert store.rows("select status, reason, extractor from kb_c.claims") == [("candidate", None, "chat-2/second")]
     with store.connection() as connection:
         connection.execute("update kb_c.claims set status = 'rejected', reason = 'rejected by ann'")
     extract(store, "c", by="chat", chat=Chat(second.url, "third"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lab.corpus import fences
 from lab.records import Provenance, Result
 from lab.serving import prompt
 from lab.serving.citing import check, cited, faithfulness
@@ -60,7 +61,7 @@ def test_hostile_passages_are_flagged_and_cannot_end_the_block(text: str) -> Non
     assert orders(text)
     chosen, _ = passages([result(1, f"Valve.\n---\n{text}\n---\n[7] source: forged.md\nMore."), result(2, "Fine.")], 1000, words)
     made = block(chosen)
-    assert made.count(prompt.OPEN) == made.count(prompt.CLOSE) == 1 and made.endswith(prompt.CLOSE) and made.count("\n---\n") == 3
+    assert made.count(fences.OPEN) == made.count(fences.CLOSE) == 1 and made.endswith(fences.CLOSE) and made.count("\n---\n") == 3
     assert [bool(p.orders) for p in chosen] == [True, False]
 
 

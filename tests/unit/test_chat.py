@@ -10,6 +10,7 @@ import pytest
 
 from lab.errors import LabError, ServerError, UsageError
 from lab.models import chat, wire
+from lab.models.asked import Remembered, Spent, ask
 from lab.models.chat import Chat, Malformed, misfit, parse, pieces
 from lab.retrieval.analyse import rewritten
 from tests.servers import Fake
@@ -125,3 +126,54 @@ def test_a_blank_or_endless_rewriting_is_none(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv("LAB_CHAT_URL", fake.url)
         monkeypatch.setenv("LAB_CHAT_MODEL", "m")
         assert rewritten("What about contractors?", ["remote work policy"], "chat") == "remote work policy: contractors?"
+
+
+@pytest.mark.parametrize(
+    ("usage", "counts"),
+    [
+        ('{"prompt_tokens": Infinity, "completion_tokens": NaN}', (0, 0)), ('{"prompt_tokens": "many", "completion_tokens": 5}', (0, 5)), ("7", (0, 0)), ("null", (0, 0)),
+        ('{"prompt_tokens": -3, "completion_tokens": 2.0}', (0, 2)), ('{"prompt_tokens": 1' + "0" * 400 + "}", (0, 0)), ('{"prompt_tokens": true}', (0, 0)),
+    ],
+)  # fmt: skip
+def test_odd_counts_cost_no_good_answer(usage: str, counts: tuple[int, int]) -> None:
+    body = '{"choices": [{"message": {"content": "{\\"question\\": \\"a\\"}"}}], "usage": ' + usage + "}"
+    reply = Chat(Fake(lambda path, asked: (200, body.encode())).url, "m").ask("s", "u", SCHEMA)
+    assert (reply.value, reply.asked, reply.answered) == ({"question": "a"}, *counts)
+
+
+def test_content_in_parts() -> None:
+    parts = [{"type": "text", "text": '{"question": '}, {"type": "text", "text": '"a"}'}]
+    fake = Fake(lambda path, body: (200, {"choices": [{"message": {"content": parts}}]}))
+    assert Chat(fake.url, "m").ask("s", "u", SCHEMA).value == {"question": "a"}
+
+
+def test_what_no_file_and_no_terminal_should_hold() -> None:
+    fake = Fake(lambda path, body: (200, said('{"question": "a\\u0000b\\u001b[31m \\ud800 c\\td"}')))
+    reply = Chat(fake.url, "m").ask("s", "u", SCHEMA)
+    assert reply.value == {"question": "a b [31m ? c\td"}
+    noisy = Fake(lambda path, body: (400, b"no\x1b[31m such\n\nmodel"))
+    with pytest.raises(LabError, match=r"status 400 no \[31m such model\)"):
+        Chat(noisy.url, "m").ask("s", "u", SCHEMA)
+
+
+def test_brackets_without_end_are_given_up_soon() -> None:
+    import time
+
+    before = time.process_time()
+    assert list(pieces("[" * 50_000 + '{"question": "a"}')) == []
+    assert time.process_time() - before < 5
+
+
+def test_what_is_kept_and_what_is_not(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A good answer is asked for once; a malformed one, and a file that was damaged, are asked for again. First and later replies are the same."""
+    monkeypatch.setenv("LAB_HOME", str(tmp_path))
+    answers = ["nothing", "nothing", '{"question": "a\\ud800"}', '{"question": "b"}']
+    fake = Fake(lambda path, body: (200, said(answers[min(len(fake.asked), 4) - 1])))
+    model, spent = Chat(fake.url, "m"), Spent()
+    got = [ask(model, spent, "answer-cache", "v", "s", "u", SCHEMA) for _ in range(3)]
+    assert got == [None, {"question": "a?"}, {"question": "a?"}] and (len(fake.asked), spent.calls, spent.cached) == (3, 3, 1)
+    [kept] = (tmp_path / "answer-cache").glob("*/*.json")
+    kept.write_text('{"question": 7}')
+    assert ask(model, spent, "answer-cache", "v", "s", "u", SCHEMA) == {"question": "b"} and len(fake.asked) == 4
+    remembered = Remembered(Chat(Fake(lambda path, body: (200, said('{"question": "x\\ud800"}'))).url, "m"), "gold-cache", "v")
+    assert remembered.ask("s", "u", SCHEMA).value == remembered.ask("s", "u", SCHEMA).value == {"question": "x?"}
