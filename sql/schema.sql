@@ -291,6 +291,8 @@ begin
     execute format(
         'update %1$I.claims set chunk_key = null, updated_at = clock_timestamp(), status = case when status in (''verified'', ''candidate'') then ''stale'' else status end '
         'where chunk_key in (select key from gone)', tg_table_schema);
+    -- Such a document is read again, also in a state that was read before.
+    execute format('delete from %I.claim_passes where source_id in (select source from gone)', tg_table_schema);
     return null;
 end
 $$;

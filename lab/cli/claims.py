@@ -52,7 +52,7 @@ def _cost(cost: Mapping[str, Any]) -> str:
 
 
 def grade(
-    collection: str, *, least: Annotated[float, Parameter(name="--pass", help="the least score, from 0 to 1")] = 0.8,
+    collection: str, *, least: Annotated[float | None, Parameter(name="--pass", help="the least score, from 0 to 1; without it 0.8, and grades that were given stay")] = None,
     budget: Annotated[int, Parameter(help="tokens at most, 0 for no limit; the same command goes on")] = 0, json: Json = False,
 ) -> int:  # fmt: skip
     """Have the model of LAB_CHAT_URL grade the claims of each document: those of a document that passes become verified."""
@@ -81,30 +81,28 @@ def _graded(done: Grading) -> None:
 
 def review(
     collection: str, *, who: Annotated[str | None, Parameter(help="who decides; default: the login name")] = None,
-    least: Annotated[float, Parameter(name="--pass", help="the least share of accepted claims with which a document passes")] = 0.8,
+    least: Annotated[float | None, Parameter(name="--pass", help="the least share of accepted claims with which a document passes; without it 0.8, and grades that were given stay")] = None,
     html: Annotated[Path | None, Parameter(help="write one page to this file, for a person without Python, and review nothing")] = None,
     take: Annotated[Path | None, Parameter(help="add the decisions of a file that was saved by such a page")] = None, json: Json = False,
 ) -> int:  # fmt: skip
     """Accept or reject a model's claims in the terminal or on a page, as questions are in `lab gold review`. A document whose claims are all decided is graded by the share that was accepted."""
     from lab.cli.review import sit, write_page
     from lab.config import home
-    from lab.corpus.grading import by_person
-    from lab.gold.review import parse, read, standing
+    from lab.corpus.grading import by_people, check
+    from lab.gold.review import read, standing
     from lab.gold.sheet import take as take_in
     from lab.store import collections
     from lab.store.connect import connect
 
     if html is not None and take is not None:
         raise UsageError("--html and --take are one command each: call them one after the other.")
-    if not 0 <= least <= 1:
-        raise UsageError(f"--pass {least:g} is no share: from 0 to 1.")
+    check(least)
     person = who or getpass.getuser()
     folder = home() / "claims" / collection
     with connect() as store:
         known = collections.get(store, collection)
         folder.mkdir(parents=True, exist_ok=True)
-        whose = {person} if take is None else {d.who for _, d in parse(take)}
-        everything = list({item.name: item for name in sorted(whose) for item in _to_decide(store, known, name)}.values())
+        everything = _to_decide(store, known)
         as_set = GoldSet(f"claims-{collection}", tuple(item.question for item in everything), (), digest([item.name for item in everything]))
         if html is not None:
             write_page(store, known, as_set, everything, f"lab claims review {collection}", html)
@@ -114,14 +112,17 @@ def review(
                 line(f"{len(everything)} claims on {html}; what is saved there comes back by `lab claims review {collection} --take FILE`")
             return 0
         if take is not None:
-            made, people = take_in(folder, as_set, take), {d.who for d in read(folder)}
+            made, gone = take_in(folder, as_set, take, gone=True)
+            if gone:
+                say(f"{gone} decisions are about claims that no passage holds any more: they were left out.")
         else:
-            made, people = sit(store, known, folder, person, everything)[0], {person}
-        found = standing(read(folder))
-        done = [
-            by_person(store, collection, name, {item.removeprefix("q:"): d.action for (whose, item), d in found.items() if whose == name}, least)
-            for name in sorted(people)
-        ]
+            made = sit(store, known, folder, person, everything)[0]
+        decisions = read(folder)
+        people: dict[str, dict[str, tuple[str, str]]] = {}
+        for (whose, item), d in standing(decisions).items():
+            people.setdefault(whose, {})[item.removeprefix("q:")] = d.action, d.at
+        shown = {person} if take is None else {d.who for d in decisions}
+        done = [one for one in by_people(store, collection, people, least) if one.grader.removeprefix("person:") in shown]
     if json:
         print_json({"schema_version": 1, "decided": made, "grades": [one.to_json() for one in done]})
         return 0
@@ -131,7 +132,7 @@ def review(
     return 0
 
 
-def _to_decide(store: Store, known: Collection, who: str) -> list[Item]:
+def _to_decide(store: Store, known: Collection) -> list[Item]:
     from lab.store import grades
 
     return [
@@ -139,7 +140,7 @@ def _to_decide(store: Store, known: Collection, who: str) -> list[Item]:
             f"q:{c.claim_id}", Question(c.claim_id, c.statement, c.kind), c.source, c.start, c.end, c.quote,
             f"confidence {c.confidence:.2g}, by {c.extractor}", claim=True,
         )
-        for one in grades.waiting(store, known, rejected_by=who) for c in one.claims
+        for one in grades.waiting(store, known, people=True) for c in one.claims
     ]  # fmt: skip
 
 

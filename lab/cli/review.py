@@ -160,7 +160,7 @@ def write_page(store: Store, known: Collection, gold: GoldSet, found: Sequence[I
 def _take(gold: GoldSet, folder: Path, file: Path, json: bool) -> int:
     from lab.gold.sheet import take
 
-    added = take(folder, gold, file)
+    added, _ = take(folder, gold, file)
     if json:
         print_json({"schema_version": 1, "added": added})
     else:

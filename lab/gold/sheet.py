@@ -29,13 +29,18 @@ def page(gold: GoldSet, items: Sequence[Item], around: Callable[[Item], tuple[st
     return (Path(__file__).parent / "templates" / "review.html").read_text(encoding="utf-8").replace("__DATA__", safe)
 
 
-def take(folder: Path, gold: GoldSet, file: Path) -> int:
-    """Adds the decisions of a saved file to those of the set; returns how many were new. Raises UsageError, and adds nothing, where a line is none or judges another set."""
+def take(folder: Path, gold: GoldSet, file: Path, *, gone: bool = False) -> tuple[int, int]:
+    """Adds the decisions of a saved file to those of the set: (how many were new, how many were about what the set no longer holds). Raises UsageError, and adds nothing, where a line is none
+    or judges another set; with `gone` only where all of them do: the set may have lost items since the page was made."""
     known = {q.question_id for q in gold.questions}
     found: list[Decision] = []
+    left_out = 0
     for number, decision in parse(file):
         if decision.action not in ACTIONS:
             raise UsageError(f"{file} line {number} has the action {decision.action!r}: it must be one of {', '.join(ACTIONS)}.")
+        if decision.question not in known and gone:
+            left_out += 1
+            continue
         if decision.question not in known:
             raise UsageError(
                 f"{file} line {number} is about question {decision.question!r}, which {gold.name} does not hold: it belongs to another set."
@@ -48,4 +53,6 @@ def take(folder: Path, gold: GoldSet, file: Path) -> int:
         if not belongs:
             raise UsageError(f"{file} line {number} is about the item {decision.item!r}, which is no item of question {decision.question!r}.")
         found.append(decision)
-    return append(folder, found)
+    if left_out and not found:
+        raise UsageError(f"{file} is about nothing that {gold.name} holds: it belongs to another set, or to what was there before.")
+    return append(folder, found), left_out

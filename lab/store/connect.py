@@ -20,7 +20,7 @@ from lab.resources import folder
 from lab.store import embedded
 from lab.store.queries import source
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 Connection = psycopg.Connection[TupleRow]
 _LOCK = 6_021_023  # advisory lock under which the schema is created or migrated
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +14,7 @@ from psycopg.types.json import Jsonb
 
 from lab.store.claims import Claim
 from lab.store.collections import Collection
-from lab.store.connect import Store
+from lab.store.connect import Connection, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,16 @@ class Waiting:
     content_hash: bytes
     claims: Sequence[Claim]
     key: str
+
+    def without(self, rejected: Iterable[str]) -> Waiting:
+        """The same without some claims."""
+        gone = set(rejected)
+        left = [c for c in self.claims if c.claim_id not in gone]
+        return Waiting(self.source, self.title, self.content_hash, left, key_of([c.claim_id for c in left]))
+
+    def follows(self, passed: bool) -> bool:
+        """Whether the claims have the status that follows from a grade."""
+        return all(c.status == ("verified" if passed else "candidate") for c in self.claims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,34 +49,55 @@ class Grade:
     feedback: str = ""
 
 
-def waiting(store: Store, collection: Collection, grader: str | None = None, rejected_by: str | None = None) -> list[Waiting]:
-    """The documents with candidates, or with claims that a grade made verified, by source; of `grader` only those that it has not graded as they are. With the claims that the person
-    `rejected_by` has rejected, who may think otherwise now."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A grade as stored: of which state of the document and of which claims, and when it was given."""
+
+    grade: Grade
+    content_hash: bytes
+    key: str
+    at: dt.datetime
+
+    def holds(self, one: Waiting) -> bool:
+        """Whether it is of these claims in this state."""
+        return (self.grade.source, self.content_hash, self.key) == (one.source, one.content_hash, one.key)
+
+
+def waiting(store: Store, collection: Collection, *, people: bool = False) -> list[Waiting]:
+    """The documents with claims of a chat model that stand in a passage, by source: candidates and those that a grade made verified. With those that a person rejected, for `people`, who may
+    think otherwise; what a machine rejected is out."""
     schema = sql.Identifier(collection.schema)
     rows = store.rows(
         sql.SQL(
             'select f.title, f.content_hash, c.claim_id, c.statement, c.subject, c.kind, c.confidence, c.status, f.authority, c.source_id, c.n, c.start, c."end", c.quote, c.extractor, c.chunk_key '
-            "from {0}.claims c join {0}.files f on f.source = c.source_id where c.extractor not like 'rules-%%' and (c.status in ('candidate', 'verified') or (c.status = 'rejected' and c.reason = %(reason)s)) "
+            "from {0}.claims c join {0}.files f on f.source = c.source_id where c.extractor not like 'rules-%%' and c.chunk_key is not null and f.content_hash is not null "
+            "and (c.status in ('candidate', 'verified') or (%(people)s and c.status = 'rejected' and c.reason like 'rejected by %%')) "
             'order by c.source_id, c.start, c."end", c.claim_id'
         ).format(schema),
-        {"reason": None if rejected_by is None else reason_of(rejected_by)},
+        {"people": people},
     )
     by_source: dict[str, list[Any]] = {}
     for row in rows:
         by_source.setdefault(str(row[9]), []).append(row)
-    known = {
-        (str(source), bytes(content), str(key))
-        for source, content, key in store.rows(
-            sql.SQL("select source_id, content_hash, claims from {}.claim_grades where grader = %(grader)s").format(schema), {"grader": grader}
-        )
-    }
     found = []
     for source, group in by_source.items():
         claims = [Claim(*row[2:]) for row in group]
-        one = Waiting(source, str(group[0][0]), bytes(group[0][1]), claims, key_of([c.claim_id for c in claims]))
-        if (source, one.content_hash, one.key) not in known:
-            found.append(one)
+        found.append(Waiting(source, str(group[0][0]), bytes(group[0][1]), claims, key_of([c.claim_id for c in claims])))
     return found
+
+
+def kept(store: Store, collection: Collection) -> list[Kept]:
+    """All grades, the one that counts most first: a person's before a model's, then the newest."""
+    rows = store.rows(
+        sql.SQL(
+            "select source_id, grader, score, passed, feedback, content_hash, claims, at from {}.claim_grades order by grader like 'person:%%' desc, at desc, grader desc"
+        ).format(sql.Identifier(collection.schema))
+    )
+    return [Kept(_grade(row), bytes(row[5]), str(row[6]), row[7]) for row in rows]
+
+
+def _grade(row: Sequence[Any]) -> Grade:
+    return Grade(str(row[0]), str(row[1]), round(float(row[2]), 6), bool(row[3]), str(row[4]))  # the score is stored in four bytes
 
 
 def key_of(claim_ids: Sequence[str]) -> str:
@@ -85,52 +117,60 @@ def enter(
     grade: Grade,
     rejected: Mapping[str, str] = MappingProxyType({}),
     cost: Mapping[str, Any] | None = None,
-) -> bool:
-    """Keeps a grade, and gives the claims the status that follows, in one transaction: rejected ones (id → reason) first; of the others verified where the document passes. A person's grade
-    of the same claims outweighs a model's. False where the document has changed meanwhile: nothing is kept."""
+    at: dt.datetime | None = None,
+) -> Grade | None:
+    """Keeps a grade, given `at` (None: now), and gives the claims the status that follows, in one transaction: rejected ones (id → reason) first; of the others verified where the document
+    passes. Returns the grade that counts: a person's of the same claims outweighs a model's, a newer one an older. None where the document has changed meanwhile: nothing is kept."""
     schema = sql.Identifier(collection.schema)
-    left = [c.claim_id for c in graded.claims if c.claim_id not in rejected]
-    key = key_of(left)
+    left = graded.without(rejected)
     with store.connection() as connection:
         row = connection.execute(sql.SQL("select content_hash from {}.files where source = %s for share").format(schema), [graded.source]).fetchone()
-        if row is None or bytes(row[0]) != graded.content_hash:
-            return False
+        if row is None or row[0] is None or bytes(row[0]) != graded.content_hash:
+            return None
         connection.execute(
             sql.SQL(
-                "insert into {}.claim_grades (source_id, grader, content_hash, claims, score, passed, feedback, cost) values (%s, %s, %s, %s, %s, %s, %s, %s) on conflict (source_id, grader) do update "
-                "set content_hash = excluded.content_hash, claims = excluded.claims, score = excluded.score, passed = excluded.passed, feedback = excluded.feedback, cost = excluded.cost, "
-                "at = clock_timestamp()"
+                "insert into {}.claim_grades (source_id, grader, content_hash, claims, score, passed, feedback, cost, at) values (%s, %s, %s, %s, %s, %s, %s, %s, coalesce(%s, clock_timestamp())) "
+                "on conflict (source_id, grader) do update set content_hash = excluded.content_hash, claims = excluded.claims, score = excluded.score, passed = excluded.passed, "
+                "feedback = excluded.feedback, cost = excluded.cost, at = excluded.at"
             ).format(schema),
-            [graded.source, grade.grader, graded.content_hash, key, grade.score, grade.passed, grade.feedback, Jsonb(dict(cost or {}))],
+            [graded.source, grade.grader, graded.content_hash, left.key, grade.score, grade.passed, grade.feedback, Jsonb(dict(cost or {})), at],
         )
-        best = connection.execute(
-            sql.SQL(
-                "select passed from {}.claim_grades where source_id = %s and content_hash = %s and claims = %s order by (grader like 'person:%%') desc, at desc limit 1"
-            ).format(schema),
-            [graded.source, graded.content_hash, key],
-        ).fetchone()
-        for claim_id, reason in rejected.items():
-            connection.execute(
-                sql.SQL(
-                    "update {}.claims set status = 'rejected', reason = %s, updated_at = clock_timestamp() where claim_id = %s and status <> 'stale'"
-                ).format(schema),
-                [reason, claim_id],
-            )
+        return _settle(connection, schema, left, rejected)
+
+
+def _settle(connection: Connection, schema: sql.Identifier, left: Waiting, rejected: Mapping[str, str]) -> Grade:
+    row = connection.execute(
+        sql.SQL(
+            "select source_id, grader, score, passed, feedback from {}.claim_grades where source_id = %s and content_hash = %s and claims = %s "
+            "order by grader like 'person:%%' desc, at desc, grader desc limit 1"
+        ).format(schema),
+        [left.source, left.content_hash, left.key],
+    ).fetchone()
+    assert row is not None
+    best = _grade(row)
+    for claim_id, reason in rejected.items():
         connection.execute(
             sql.SQL(
-                "update {}.claims set status = %s, reason = null, updated_at = clock_timestamp() where claim_id = any(%s) and status <> 'stale' and extractor not like 'rules-%%'"
+                "update {}.claims set status = 'rejected', reason = %s, updated_at = clock_timestamp() where claim_id = %s and status <> 'stale'"
             ).format(schema),
-            ["verified" if best and best[0] else "candidate", left],
+            [reason, claim_id],
         )
-    return True
+    connection.execute(
+        sql.SQL(
+            "update {}.claims set status = %s, reason = null, updated_at = clock_timestamp() where claim_id = any(%s) and status <> 'stale' and extractor not like 'rules-%%'"
+        ).format(schema),
+        ["verified" if best.passed else "candidate", [c.claim_id for c in left.claims]],
+    )
+    return best
 
 
 def counts(store: Store, collection: Collection) -> tuple[int, int]:
-    """(documents that pass, documents that do not), by their newest grade, a person's before a model's."""
-    row = store.rows(
-        sql.SQL(
-            "select count(*) filter (where passed), count(*) filter (where not passed) from (select distinct on (source_id) source_id, passed from {0}.claim_grades g join {0}.files f on f.source = g.source_id "
-            "and f.content_hash = g.content_hash and f.status in ('indexed', 'missing') order by source_id, (grader like 'person:%%') desc, at desc) as newest"
-        ).format(sql.Identifier(collection.schema))
-    )[0]
-    return int(row[0]), int(row[1])
+    """(documents that pass, documents that do not), by the grade that counts for the claims as they are; one whose claims wait for a grade is neither."""
+    grades = kept(store, collection)
+    passed = failed = 0
+    for one in waiting(store, collection, people=True):
+        left = one.without(c.claim_id for c in one.claims if c.status == "rejected")
+        best = next((k.grade for k in grades if k.holds(left)), None)
+        if best is not None and left.follows(best.passed):
+            passed, failed = passed + best.passed, failed + (not best.passed)
+    return passed, failed

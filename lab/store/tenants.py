@@ -28,7 +28,7 @@ from lab.store.collections import Collection
 from lab.store.connect import Connection, Store, guard_scores, public_scores
 from lab.store.queries import ddl
 
-_COPY = 1  # version of what a copy holds
+_COPY = 2  # version of what a copy holds
 SHARED = "shared"  # documents that every tenant may read
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _POWERS = ("rolsuper", "rolbypassrls", "rolcreaterole", "rolreplication")

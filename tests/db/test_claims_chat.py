@@ -213,6 +213,8 @@ def test_only_claims_of_documents_that_pass_are_verified(
     assert [c.statement for c in recall(store, "c", "relief valve").claims] == ["A relief valve opens at 12 bar."]
     assert grade(store, "c", chat=by.chat).passed == 0 and len(by.asked) == 4, "graded once"
     assert grade(store, "c", chat=Chat(by.url, "another"), least=0.3).passed == 2, "another grader looks for itself"
+    assert grade(store, "c", chat=by.chat, least=0.3).passed == 1 and len(by.asked) == 6, "another least score is applied to what the model said"
+    assert grade(store, "c", chat=by.chat).passed == 0 and len(by.asked) == 6, "which then stays"
     assert lab("claims", "stats", "c", "--json", store=store).json["documents"] == {"passed": 2, "failed": 0}
     write(files, {"pumps.md": PUMPS + " It is new."})
     ingest(files, "c", store=store, embedder="keyword")
@@ -264,7 +266,8 @@ def test_a_person_grades_claim_by_claim(
         "candidate",
         "rejected",
     ]
-    assert grade(store, "c", chat=by.chat).failed == 2 and held(store)["The hall's door is shut at six."][0] == "verified", (
+    outweighed = grade(store, "c", chat=by.chat)
+    assert (outweighed.passed, outweighed.failed) == (1, 1) and held(store)["The hall's door is shut at six."][0] == "verified", (
         "a person outweighs a model"
     )
     keys("")
@@ -301,8 +304,92 @@ def test_wrong_words(plant: tuple[Store, Path], lab: Lab, monkeypatch: pytest.Mo
     for words, told in (
         (["extract", "c", "--by", "magic"], "rules or chat"), (["extract", "c", "--by", "chat"], "LAB_CHAT_URL"), (["grade", "c"], "LAB_CHAT_URL"), (["grade", "c", "--pass", "2"], "from 0 to 1"),
         (["review", "c", "--html", "a", "--take", "b"], "one command each"), (["review", "nobody"], "nobody"), (["extract", "c", "--budget", "-1"], "no number"),
+        (["grade", "c", "--budget", "-5"], "no number"), (["review", "c", "--pass", "-1"], "from 0 to 1"),
     ):  # fmt: skip
         answered = lab("claims", *words, store=store)
         assert answered.code == 2 and told in answered.err, answered.err
     with pytest.raises(UsageError):
         extract(store, "nobody")
+
+
+def changed(store: Store, files: Path, text: str) -> None:
+    write(files, {"pumps.md": text})
+    ingest(files, "c", store=store, embedder="keyword")
+
+
+def test_an_edit_that_is_undone(plant: tuple[Store, Path], models: list[Model], lab: Lab) -> None:
+    """The claims of a state that was read before hold again, and so do their grades: nothing is asked anew, and nothing waits for good."""
+    store, files = plant
+    by = model(
+        models, ("Document:", {"score": 1, "pass": True, "feedback": "fine"}), ("Title: Pumps", {"claims": GOOD}), ("Title: Doors", {"claims": DOOR})
+    )
+    must = PUMPS + " It must be stopped by hand."
+    changed(store, files, must)
+    assert extract(store, "c").new == 1
+    extract(store, "c", by="chat", chat=by.chat)
+    grade(store, "c", chat=by.chat)
+    before = lab("claims", "stats", "c", "--json", store=store).json
+    assert before["documents"] == {"passed": 2, "failed": 0}
+    changed(store, files, "# Pumps\n\nThe pump is gone.")
+    changed(store, files, must)
+    stats = lab("claims", "stats", "c", "--json", store=store).json
+    assert stats["documents"] == {"passed": 1, "failed": 0} and {c["status"] for c in stats["claims"]} == {"stale", "verified"}
+    assert extract(store, "c").kept == 1 and extract(store, "c", by="chat", chat=by.chat).kept == 2
+    done = grade(store, "c", chat=by.chat)
+    assert (done.passed, done.cost["calls"], len(by.asked)) == (1, 0, 4)
+    assert lab("claims", "stats", "c", "--json", store=store).json == before
+
+
+def by_hand(path: Path, store: Store, *said: tuple[str, str, str, str]) -> Path:
+    """A file of decisions as the page saves it: (who, statement, action, when)."""
+    ids = dict(store.rows("select statement, claim_id from kb_c.claims"))
+    lines = [
+        {"at": at, "who": who, "item": f"q:{ids[statement]}", "question": ids[statement], "action": action, "text": "", "source": "", "start": 0, "end": 0, "grade": 0, "quote": ""}
+        for who, statement, action, at in said
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_two_people_and_what_is_gone(
+    plant: tuple[Store, Path], models: list[Model], lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who decided last counts, in whatever order the files are taken, and calls without a decision change nothing."""
+    store, files = plant
+    night, valve = "The duty pump runs at night.", "A relief valve opens at 12 bar."
+    by = model(
+        models, ("Title: Pumps", {"claims": GOOD}), ("Title: Doors", {"claims": []}), ("Document:", {"score": 1, "pass": True, "feedback": "fine"})
+    )
+    extract(store, "c", by="chat", chat=by.chat)
+    bob = by_hand(
+        tmp_path / "bob.jsonl", store, ("bob", night, "accept", "2026-03-02T10:00:00+00:00"), ("bob", valve, "accept", "2026-03-02T10:01:00+00:00")
+    )
+    ann = by_hand(
+        tmp_path / "ann.jsonl", store, ("ann", night, "reject", "2026-03-01T10:00:00+00:00"), ("ann", valve, "accept", "2026-03-01T10:00:00Z")
+    )
+    assert lab("claims", "review", "c", "--take", str(ann), "--json", store=store).json["grades"][0]["failed"] == 1
+    assert {s: status for s, (status, _) in held(store).items()} == {night: "rejected", valve: "candidate"}
+    told = lab("claims", "review", "c", "--take", str(bob), "--json", store=store).json
+    assert told["decided"] == 2 and [(g["grader"], g["passed"]) for g in told["grades"]] == [("person:ann", 1), ("person:bob", 1)]
+    assert {s: status for s, (status, _) in held(store).items()} == {night: "verified", valve: "verified"}
+    entered = store.rows("select grader, passed, at from kb_c.claim_grades order by 1")
+    touched = store.rows("select claim_id, updated_at from kb_c.claims order by 1")
+    import io
+
+    for who in ("ann", "bob"):
+        monkeypatch.setattr("sys.stdin", io.StringIO(""))
+        assert lab("claims", "review", "c", "--who", who, "--json", store=store).json["decided"] == 0
+    assert store.rows("select grader, passed, at from kb_c.claim_grades order by 1") == entered
+    assert store.rows("select claim_id, updated_at from kb_c.claims order by 1") == touched
+    assert [str(at)[:16] for _, _, at in entered] == ["2026-03-01 10:00", "2026-03-02 10:01"]
+    low = model(models, ("Document:", {"score": 0.1, "pass": False, "feedback": "no"}))
+    outweighed = grade(store, "c", chat=Chat(low.url, "low"))
+    assert (outweighed.passed, outweighed.failed) == (1, 0), "what counts is told: a person's grade"
+    late = by_hand(tmp_path / "late.jsonl", store, ("ann", night, "reject", "2026-03-03T10:00:00Z"), ("ann", valve, "accept", "2026-03-03T10:00:00Z"))
+    changed(store, files, PUMPS.replace("at night", "by day"))
+    extract(store, "c", by="chat", chat=model(models, ("Pumps", {"claims": GOOD})).chat)
+    told = lab("claims", "review", "c", "--take", str(late), store=store)
+    assert told.code == 0 and "1 decisions are about claims that no passage holds any more" in told.err
+    assert {s: status for s, (status, _) in held(store).items()} == {night: "rejected", valve: "verified"}, "what is gone counts for no share"
+    other = by_hand(tmp_path / "other.jsonl", store, ("ann", night, "accept", "2026-03-04T10:00:00Z"))
+    assert lab("claims", "review", "c", "--take", str(other), store=store).code == 2

@@ -58,3 +58,20 @@ def test_an_old_database_is_upgraded_without_losing_a_run(dump: Path, databases:
 
 def test_psql_can_run_the_schema_as_it_stands() -> None:
     assert "\\" not in (folder("sql") / "schema.sql").read_text().replace("\\'", "")
+
+
+def test_claims_that_an_older_lab_left_stale_are_read_again(databases: Databases) -> None:
+    with databases.fresh("template0") as dsn:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute((DUMPS / "schema-0009.sql").read_text())
+            for source, status in (("a.md", "stale"), ("b.md", "verified")):
+                connection.execute(
+                    'insert into kb_c.claims (claim_id, content_hash, source_id, n, start, "end", quote, statement, kind, confidence, status, extractor, words) '
+                    "values (%s, %s, %s, 0, 0, 1, 'q', 's', 'limit', 0.8, %s, 'rules-1', 2)",
+                    [source, source.encode(), source, status],
+                )
+                connection.execute(
+                    "insert into kb_c.claim_passes (source_id, extractor, content_hash, claims) values (%s, 'rules-1', 'x', 1)", [source]
+                )
+        with Store(dsn) as upgraded:
+            assert upgraded.rows("select source_id from kb_c.claim_passes") == [("b.md",)]

@@ -64,7 +64,7 @@ def test_a_person_decides_by_keys_saves_loads_and_the_set_follows(gold: GoldSet,
     ]  # fmt: skip
     assert browser.said == [] and browser.fetched == []
     folder = tmp_path / "g"
-    assert (take(folder, gold, saved), take(folder, gold, saved)) == (7, 0), "taken twice it is there once"
+    assert (take(folder, gold, saved), take(folder, gold, saved)) == ((7, 0), (0, 0)), "taken twice it is there once"
     outcome = apply(gold, read(folder))
     assert [(q.question_id, q.text) for q in outcome.gold.questions] == [("q1", gold.questions[0].text), ("q2", "Who signs?")]
     assert Judgment("q1", "b.md", 0, 9, 2, "Other one") in outcome.gold.judgments and outcome.gold.questions[0].metadata["reviewed_by"] == "Ann B"
