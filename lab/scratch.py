@@ -31,6 +31,18 @@ def whole_folder(target: Path) -> Iterator[Path]:
         raise
 
 
+def writable(path: Path, what: str) -> None:
+    """UsageError where `path` cannot take `what`: asked before long work, whose result would be lost. The folder above it is made."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder: name a file for {what}.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise PermissionError(13, "Permission denied")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written ({error.strerror}): name another file.") from None
+
+
 def whole_file(target: Path, text: str) -> None:
     """Writes a file that is the old one or the new one, never half of it. ServerError where the disk refuses."""
     if target.is_dir() or not target.name:

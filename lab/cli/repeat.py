@@ -13,6 +13,7 @@ from lab.cli.server import Json
 from lab.cli.words import SearchFlags, passed
 from lab.errors import UsageError
 from lab.groups import evenly
+from lab.scratch import writable
 
 Where = Annotated[str | None, Parameter(name="--gold", help="where the run's gold set is now, if its name does not say")]
 Measured = Annotated[str, Parameter(name="--measure", help="the measure that is looked at")]
@@ -169,8 +170,10 @@ def tune_floor(
     from lab.evaluation.floors import tune_floor as run_tune
     from lab.gold.files import load_gold
 
-    if plot is not None and plot.suffix.lower() != ".png":
-        raise UsageError(f"--plot {plot} is no PNG: name a file that ends in .png.")
+    if plot is not None:
+        if plot.suffix.lower() != ".png":
+            raise UsageError(f"--plot {plot} is no PNG: name a file that ends in .png.")
+        writable(plot, "the plot")
     found = run_tune(
         collection,
         load_gold(gold, split_by=split_by),

@@ -78,4 +78,18 @@ def floor_for(unanswerable: Sequence[float], false_answers: float) -> float:
     allowed = math.floor(false_answers * len(ordered) + 1e-9)
     if allowed >= len(ordered):
         return float(ordered[-1]) if len(ordered) else 0.0
-    return float(np.nextafter(ordered[allowed], np.inf))
+    return above(float(ordered[allowed]))
+
+
+def above(value: float) -> float:
+    """The least number of six decimals, as floors are printed, that is more than `value`.
+
+    >>> above(0.3), above(0.1234564), above(-0.0000005)
+    (0.300001, 0.123457, 0.0)
+    """
+    if not math.isfinite(value):
+        return value
+    n = math.floor(value * 1e6) - 1
+    while float(f"{n / 1e6:.6f}") <= value:
+        n += 1
+    return float(f"{n / 1e6:.6f}") + 0.0  # no -0.0

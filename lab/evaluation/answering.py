@@ -1,7 +1,7 @@
 """The answers of a run: every question of the gold set is answered as `lab answer` would, and the answers are scored.
 
 `answered` is 1 where a question that has an answer got one. `citation_precision` is the share of the cited passages that cover a judgment, `citation_recall` the share of the judgments that they
-cover (0 without an answer). `faithfulness` and `relevance` are the judge's. All but `answered` and `citation_recall` are about answered questions only. What questions without an answer got is told
+cover (0 without an answer; an answer that cites nothing has 0 of both). `faithfulness` and `relevance` are the judge's. All but `answered` and `citation_recall` are about answered questions only. What questions without an answer got is told
 apart (`false_answers`).
 """
 
@@ -23,7 +23,7 @@ from lab.models.chat import Chat, configured
 from lab.progress import Progress, say
 from lab.records import GoldSet, Question
 from lab.retrieval.context import Corpus
-from lab.scratch import whole_file
+from lab.scratch import whole_file, writable
 from lab.serving import answers
 from lab.serving.answers import Answer
 from lab.settings import Settings
@@ -42,20 +42,18 @@ class Answering:
     chat: Chat | None = None
     to: Path | None = None
 
-    def checked(self) -> Answering:
-        """UsageError for an unknown answerer or judge, or a model that is not named."""
+    def checked(self, gold: GoldSet | None = None) -> Answering:
+        """UsageError for an unknown answerer or judge, a model that is not named, labels that cannot be read, or a file that cannot be written: before anything is asked."""
+        if self.answerer not in answers.ANSWERERS:
+            raise UsageError(f"--answers cannot be {self.answerer!r}: it takes {' or '.join(answers.ANSWERERS)}.")
         answers.check(self.answerer, budget=self.budget)
         if "chat" in (self.answerer, self.judge) and self.chat is None:
             configured()
         if self.judge not in {"proxy", "chat"}:
             raise UsageError(f"--judge cannot be {self.judge!r}: it takes proxy or chat.")
-        if self.to is not None:  # before anything is asked: it would be lost at the end
-            if self.to.is_dir():
-                raise UsageError(f"{self.to} is a folder: name a file for the answers.")
-            try:
-                self.to.parent.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise UsageError(f"{self.to} cannot be written ({error.strerror}): name another file.") from None
+        labels_of(gold)
+        if self.to is not None:
+            writable(self.to, "the answers")
         return self
 
 
@@ -66,7 +64,7 @@ class Answers:
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    failed: int = 0
+    failed: int = 0  # questions without an answer or a verdict because the model gave none
 
 
 def answer_all(
@@ -85,10 +83,11 @@ def answer_all(
     with store.held(), Progress(f"answers from {name}", len(everything), "questions") as bar:
         for question in everything:
             try:
+                apart = frozenset(map(str, question.metadata.get("ignore") or ()))
                 context = (
-                    replace(stuffed, question=question.text)
+                    answers.barred(replace(stuffed, question=question.text), apart)
                     if stuffed is not None
-                    else answers.retrieve(store, name, question.text, settings=settings, budget=how.budget)
+                    else answers.retrieve(store, name, question.text, settings=settings, budget=how.budget, without=apart)
                 )
                 given[question.question_id] = answers.synthesise(context, model)
             except (UsageError, CannotJudge, ServerError):
@@ -105,12 +104,13 @@ def answer_all(
         )
     false = sum(q.question_id in by_question for q in unanswerable)
     unjudged = sum(verdict is None for verdict in verdicts)
-    found.failed = len(failures)
+    found.failed = len(failures) + unjudged
     if failures:
         first = min(failures)
         found.notes.append(f"the answerer failed on {len(failures)} questions, as on {first}: {failures[first]}")
     if unjudged:
-        found.notes.append(f"the judge {judge.name} came to no verdict on {unjudged} answers")
+        why = getattr(judge, "refused", "")
+        found.notes.append(f"the judge {judge.name} came to no verdict on {unjudged} answers" + (f": {why}" if why else ""))
     path, labelled = labels_of(gold)
     agreed = agreement(judge, labelled, path)
     found.summary = {
@@ -129,9 +129,10 @@ def _scores(given: Answer | None, verdict: Any, wanted: Sequence[Target]) -> dic
         return {"answered": 0.0, "citation_recall": 0.0}
     by_number = {p.n: p.result for p in given.passages}
     cited = [(by_number[n].key, by_number[n].class_id) for n in given.sources if n in by_number]
-    scores = {"answered": 1.0, "citation_recall": sum(len(c.newly) for c in credit(cited, wanted)) / len(wanted)}
-    if cited:
-        scores["citation_precision"] = sum(judged(cited, wanted)) / len(cited)
+    scores = {
+        "answered": 1.0, "citation_recall": sum(len(c.newly) for c in credit(cited, wanted)) / len(wanted),
+        "citation_precision": sum(judged(cited, wanted)) / len(cited) if cited else 0.0,
+    }  # fmt: skip
     if verdict is not None:
         scores |= {"faithfulness": verdict.faithfulness, "relevance": verdict.relevance}
     return scores

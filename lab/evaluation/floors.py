@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from lab.errors import CannotJudge, UsageError
-from lab.evaluation.abstention import auroc, signals
+from lab.evaluation.abstention import above, auroc, signals
 from lab.evaluation.run import as_gold
 from lab.evaluation.shown import Shown, draw
 from lab.evaluation.statistics.exact import clopper_pearson
@@ -28,6 +28,7 @@ from lab.settings import Settings, named
 from lab.store.connect import Store, connect
 
 CONFIDENCE = 0.95
+LEAST = 0.0001  # false answers that can be asked for: it takes 29,956 unanswerable questions of which none passes
 
 
 def upper_bound(passed: int, n: int, confidence: float = CONFIDENCE) -> float:
@@ -147,8 +148,8 @@ def tune_floor(
     may_learn(split)
     if report == split:
         raise UsageError(f"--report {report} chooses the floor: report it on other questions.")
-    if not 0 < max_false_answers < 1:
-        raise UsageError(f"--max-false-answers {max_false_answers:g} is no share: above 0, below 1.")
+    if not LEAST <= max_false_answers < 1:
+        raise UsageError(f"--max-false-answers {max_false_answers:g} is no share that questions can support: from {LEAST:g}, below 1.")
     base = (named(settings) if isinstance(settings, str) else settings or Settings()).with_words({k: str(v) for k, v in flags.items()})
     if base.dense_arm == "none":
         raise UsageError("a floor looks at the dense arm's cosine: tune it with a dense arm.")
@@ -188,13 +189,15 @@ def _lowest(no: Sequence[float], rate: float) -> float:
     always = sum(math.isinf(v) and v > 0 for v in no)
     allowed = max((x for x in range(n) if upper_bound(x, n) <= rate), default=-1)
     if always > allowed:
+        share = math.ceil(100 * upper_bound(always, n)) / 100
+        more = f", or --max-false-answers {share:.2f} or more" if share < 1 else ""
         raise CannotJudge(
             f"{always} of {n} unanswerable questions name a code or a section that the collection holds, and pass any floor; {100 * rate:.3g} % allows {allowed}. Say --codes off, by which no code passes "
-            f"a floor, or --max-false-answers {math.ceil(100 * upper_bound(always, n)) / 100:.2f} or more."
+            f"a floor{more}."
         )
     ordered = sorted(no, reverse=True)
     first = ordered[allowed] if allowed < n else -math.inf  # the best one that must not pass
-    return math.ceil(float(np.nextafter(first, math.inf)) * 1e6) / 1e6 if math.isfinite(first) else -1.0
+    return above(first) if math.isfinite(first) else -1.0
 
 
 def _rates(split: str, yes: Sequence[float], no: Sequence[float], floor: float) -> Rates:

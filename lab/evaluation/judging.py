@@ -15,7 +15,7 @@ import numpy as np
 
 from lab.corpus import fences, vectors
 from lab.corpus.sentences import sentences
-from lab.errors import UsageError
+from lab.errors import LabError, ServerError, UsageError
 from lab.gold.answers import Labelled
 from lab.models.asked import Spent, ask
 from lab.models.chat import Chat, configured
@@ -106,12 +106,13 @@ def _cosine(known: Mapping[str, np.ndarray], a: str, b: str) -> float:
 
 
 class ByModel:
-    """The chat model with the rubric. A value that is no number from 0 to 1 is asked for once more, then the answer stays unjudged. What it said is kept in LAB_HOME/answer-cache."""
+    """The chat model with the rubric. A value that is no number from 0 to 1 is asked for once more, then the answer stays unjudged, as one does that the server refuses. What it said is kept in LAB_HOME/answer-cache."""
 
     def __init__(self, chat: Chat) -> None:
         self.name = f"chat:{chat.model}"
         self._chat = chat
         self.spent = Spent()
+        self.refused = ""  # why the server refused a case, the first time
 
     def judge(self, cases: Sequence[Case]) -> list[Verdict | None]:
         found: list[Verdict | None] = []
@@ -120,7 +121,12 @@ class ByModel:
                 told = [
                     f"Question: {fences.one_line(case.question)}", fences.fenced([(f"[{n}]", text) for n, text in case.passages.items()]), fences.answer(case.answer),
                 ]  # fmt: skip
-                value = ask(self._chat, self.spent, "answer-cache", _VERSION, _RUBRIC, "\n\n".join(told), _JUDGED)
+                try:
+                    value = ask(self._chat, self.spent, "answer-cache", _VERSION, _RUBRIC, "\n\n".join(told), _JUDGED)
+                except (UsageError, ServerError):
+                    raise
+                except LabError as error:  # what was asked before is not lost by one refusal
+                    value, self.refused = None, self.refused or str(error)
                 found.append(
                     None if value is None else Verdict(float(value["faithfulness"]), float(value["relevance"]), " ".join(value["why"].split())[:500])
                 )

@@ -68,10 +68,10 @@ def run(
     chosen = base.with_words(words)
     wanted = [parse(m) for m in measures]
     how = Answering(answering) if isinstance(answering, str) else answering
-    if how is not None:
-        how.checked()
-    corpus = open_corpus(store, collection)
     loaded = as_gold(gold, split)
+    if how is not None:
+        how.checked(loaded)
+    corpus = open_corpus(store, collection)
     if from_trec is not None:
         name, lists = trec.read(Path(from_trec))
         corpus.given[name] = trec.by_text(lists, loaded.questions)

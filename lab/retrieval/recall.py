@@ -53,6 +53,8 @@ def recall(
         raise UsageError(f"k cannot be {k}: it takes a whole number from 1 to 1000.")
     if not 0 <= confidence <= 1:
         raise UsageError(f"confidence cannot be {confidence:g}: from 0 to 1.")
+    if not 0 <= authority <= 9:
+        raise UsageError(f"authority cannot be {authority}: tiers go from 0 to 9.")
     if not -1 <= floor <= 1:
         raise UsageError(f"the least similarity cannot be {floor:g}: from -1 to 1.")
     for status in statuses:

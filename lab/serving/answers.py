@@ -7,8 +7,8 @@ surroundings. Where nothing passes the floor no model is called.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lab.corpus.fences import harmless
@@ -26,6 +26,7 @@ from lab.settings import Settings, named
 from lab.store import collections
 from lab.store.connect import Store
 
+_TAKEN = 10  # passages of one document that may stand above what is answered from
 BUDGET = 3_000  # tokens of the context block
 ANSWERERS = ("extractive", "chat")
 
@@ -102,7 +103,7 @@ def answer(
     collection, flag or answerer, and (chat) where no model is named; with `stuff` where the collection does not fit into the budget."""
     check(answerer, min_faithfulness, budget)
     model = (chat or configured()) if answerer == "chat" else None
-    context = retrieve(store, name, question, settings=settings, budget=budget, stuff=stuff, history=history, **flags)
+    context = retrieve(store, name, question, settings=settings, budget=budget, stuff=stuff, history=history, without=(), **flags)
     return synthesise(context, model, min_faithfulness)
 
 
@@ -123,9 +124,10 @@ def check(answerer: str, min_faithfulness: float = 0.0, budget: int = BUDGET) ->
 
 def retrieve(
     store: Store, name: str, question: str, *, settings: Settings | str | None = None, budget: int = BUDGET, stuff: bool = False,
-    history: Sequence[str] = (), **flags: str | float,
+    history: Sequence[str] = (), without: Collection[str] = (), **flags: str | float,
 ) -> Context:  # fmt: skip
-    """Search, floor, and the passages that fit into the budget. With `stuff` every passage of the collection, in the order of its documents."""
+    """Search, floor, and the passages that fit into the budget. With `stuff` every passage of the collection, in the order of its documents. `without`: sources that may not be answered from;
+    the search goes so much deeper that what they take is made up for."""
     if not question.strip():
         raise UsageError("the question is empty.")
     corpus = open_corpus(store, name)
@@ -134,17 +136,25 @@ def retrieve(
     if stuff:
         if flags:
             raise UsageError(f"--stuff searches nothing, so --{min(flags).replace('_', '-')} has no meaning beside it: leave one of them out.")
-        return Context(question, name, _stuffed(corpus, budget, count), escalation=escalation, ranked=False)
+        return barred(Context(question, name, _stuffed(corpus, budget, count), escalation=escalation, ranked=False), without)
     base = named(settings) if isinstance(settings, str) else settings or Settings()
     chosen = base.with_words({flag: str(value) for flag, value in flags.items()})
     if corpus.collection.dim is None and chosen.dense != "none":
         chosen = chosen.with_words({"dense": "none"})
-    found = search(corpus, question, settings=chosen, history=history)
+    deeper = replace(chosen, k=chosen.k + _TAKEN * len(without)) if without else chosen
+    found = search(corpus, question, settings=deeper, history=history)
     question = found.question
-    if not found.results:
+    results = [result for result in found.results if result.source not in without][: chosen.k]
+    if not results:
         return Context(question, name, (), found.diagnostic.message if found.diagnostic else "", escalation)
-    kept, left_out = prompt.passages(found.results, budget, count)
+    kept, left_out = prompt.passages(results, budget, count)
     return Context(question, name, kept, "", escalation, left_out)
+
+
+def barred(context: Context, without: Collection[str]) -> Context:
+    """The context without the passages of some sources, numbered anew."""
+    left = [p for p in context.passages if p.result.source not in without]
+    return replace(context, passages=[replace(p, n=n) for n, p in enumerate(left, 1)]) if without else context
 
 
 def _stuffed(corpus: Corpus, budget: int, count: Callable[[str], int]) -> list[Passage]:

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from lab.corpus.sentences import sentences
 from lab.serving.support import unsupported
 
-_CITED = re.compile(r"\[(\d{1,3}(?:\s*[,;]\s*\d{1,3})*)\]")
+_CITED = re.compile(r"\[(\d{1,6}(?:\s*[,;]\s*\d{1,6})*)\]")
+_QUOTED = re.compile(r"“[^”]*”(?=\s*[.!?…]?\s*\[\d)")  # what stands in brackets inside is the passage's own
+_APART = str.maketrans("[]", "\ue000\ue001")
+_BACK = str.maketrans("\ue000\ue001", "[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +29,17 @@ class Sentence:
 
 
 def cited(text: str) -> tuple[int, ...]:
-    """The numbers in brackets, each once, in their order.
+    """The numbers in brackets, each once, in their order; those inside of a quotation that is cited itself are no citations.
 
-    >>> cited("It opens at 12 bar [2][1, 3]. Twice [2].")
-    (2, 1, 3)
+    >>> cited("It opens at 12 bar [2][1, 3]. Twice [2]."), cited("“As was shown [7].” [4]")
+    ((2, 1, 3), (4,))
     """
-    numbers = [int(n) for match in _CITED.finditer(text) for n in re.split(r"\s*[,;]\s*", match[1])]
+    numbers = [int(n) for match in _CITED.finditer(_set_apart(text)) for n in re.split(r"\s*[,;]\s*", match[1])]
     return tuple(dict.fromkeys(numbers))
+
+
+def _set_apart(text: str) -> str:
+    return _QUOTED.sub(lambda match: match[0].translate(_APART), text)
 
 
 def check(answer: str, passages: Mapping[int, str], question: str = "") -> list[Sentence]:
@@ -40,7 +47,7 @@ def check(answer: str, passages: Mapping[int, str], question: str = "") -> list[
 
     A sentence is unsupported that cites nothing, that cites a number which was not retrieved, or that what it cites does not say (`lab.serving.support`, which sees words and no meaning: a proxy).
     """
-    text = re.sub(r"([.!?…][\"'”’)]*)\s*((?:\[\d[\d,; ]*\]\s*)+)", lambda m: f" {m[2].strip()}{m[1]} ", answer)
+    text = re.sub(r"([.!?…][\"'”’)]*)\s*((?:\[\d[\d,; ]*\]\s*)+)", lambda m: f" {m[2].strip()}{m[1]} ", _set_apart(answer))
     found = []
     for start, end in sentences(text.strip()):
         sentence = text.strip()[start:end]
@@ -49,6 +56,7 @@ def check(answer: str, passages: Mapping[int, str], question: str = "") -> list[
         plain = re.sub(r"\s+([.!?…,;:])", r"\1", plain)
         if not re.search(r"\w", plain):
             continue
+        plain = plain.translate(_BACK)
         found.append(Sentence(plain, cites, _why(plain, cites, passages, question)))
     return found
 

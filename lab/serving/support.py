@@ -1,6 +1,6 @@
 """Whether a text says a sentence, judged by words alone: a proxy for entailment that is named as one wherever it is printed.
 
-It sees what is countable: numbers, and what they are said of; words that no passage has; a negation that was lost or added; an “only”; opposites. It does not see meaning: what is said in wholly other
+It sees what is countable: numbers with their signs, and what they are said of; words that no passage has; a negation or an “only” that was lost or added; opposites. It does not see meaning: what is said in wholly other
 words counts as unsupported, and two things that change places in a sentence are not seen.
 """
 
@@ -16,7 +16,7 @@ SHARE = 0.65  # of a clause's content words that must stand in the text
 _WORDS = {
     word: str(n) for n, word in enumerate("two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty".split(), 2)
 } | {word: str(n) for n, word in zip(range(30, 100, 10), "thirty forty fifty sixty seventy eighty ninety".split(), strict=True)}  # fmt: skip
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_NUMBER = re.compile(r"((?:(?<![\w)\]%.,])[-−]|\bminus )?)(\d+(?:[.,]\d+)*)", re.IGNORECASE)  # -5, but not the 5 of 3-5
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*[.,]?|[^\W\d_]+|%|[^\w\s]")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}\b")  # inside of a sentence
 _NOT = re.compile(r"\b(?:not|no|never|none|neither|nor|nobody|nothing|without|cannot|prohibited|forbidden)\b|n['’]t\b", re.IGNORECASE)
@@ -49,8 +49,8 @@ def unsupported(sentence: str, text: str, question: str = "") -> str:
     ''
     """
     plain = _LEAD.sub("", sentence)
-    if f" {' '.join(words(plain))} " in f" {' '.join(words(text))} ":
-        return ""  # it is a quotation
+    if _quotes(plain, text):
+        return ""
     absent = _numbers(plain) - _numbers(text) - _numbers(question)
     if absent:
         return f"{min(absent)} does not stand in what it cites"
@@ -80,9 +80,25 @@ def unsupported(sentence: str, text: str, question: str = "") -> str:
                 return "it denies what it cites, or the other way round"
             if _ONLY.search(clause) and not _ONLY.search(best):
                 return "it says only where what it cites does not"
+            if _ONLY.search(best) and not _ONLY.search(clause):
+                return "it leaves out an only of what it cites"
             if _opposed(clause, best):
                 return "it says the opposite of what it cites"
     return ""
+
+
+def _quotes(sentence: str, text: str) -> bool:
+    """Whether it is a whole sentence of the text, or up to three in a row, word for word and with the same numbers: what is said by a part of a sentence may be denied by the rest."""
+    ours = words(sentence)
+    said = [(words(text[a:b]), text[a:b]) for a, b in sentences(text)]
+    for at in range(len(said)):
+        for end in range(at + 1, min(at + 3, len(said)) + 1):
+            theirs = [word for part, _ in said[at:end] for word in part]
+            if len(theirs) > len(ours):
+                break
+            if theirs == ours and _numbers(sentence) == {n for _, part in said[at:end] for n in _numbers(part)}:
+                return bool(ours)
+    return False
 
 
 def _elsewhere(clause: str, parts: Sequence[str], question: str) -> str:
@@ -136,7 +152,7 @@ def _content(text: str) -> list[str]:
 
 
 def _numbers(text: str) -> set[str]:
-    return {n.rstrip(".,") for n in _NUMBER.findall(text)} | {_WORDS[w] for w in words(text) if w in _WORDS}
+    return {("-" if sign else "") + n.rstrip(".,") for sign, n in _NUMBER.findall(text)} | {_WORDS[w] for w in words(text) if w in _WORDS}
 
 
 def _clauses(sentence: str, least: int) -> list[str]:
