@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,12 @@ from lab.evaluation.measures import parse
 from lab.evaluation.run import run
 from lab.gold import answers as labelled
 from lab.gold.files import load_gold, save_gold
+from lab.models.chat import Chat
 from lab.records import Judgment, Question
 from lab.resources import folder
 from lab.store.connect import Store
 from tests.conftest import Lab, write
-from tests.servers import Model, model
+from tests.servers import Fake, Model, model
 
 VALVES = "# Valves\n\nThe relief valve opens at 12 bar.\n\n## Tests\n\nIt is tested on the bench every six months."
 DOORS = "# Doors\n\nThe door of the hall is blue. It is shut at night."
@@ -183,7 +185,50 @@ def test_what_the_judge_leaves_is_counted(plant: Store, models: list[Model], tmp
     by = model(models, ("You judge", "never mind"), ("Question:", told("The relief valve opens at 12 bar [1].")))
     done = run("c", load_gold(str(tmp_path / "g")), store=plant, answering=Answering("chat", "chat", chat=by.chat))
     assert done.health["answers"]["unjudged"] == 4 and "faithfulness" not in done.scores and any("no verdict on 4" in note for note in done.notes)
-    assert done.health["answers"]["agreement"]["kappa"] is None and done.status == "ok"
+    assert done.health["answers"]["agreement"]["kappa"] is None and done.status == "degraded"
+
+
+def test_a_judge_that_refuses_ends_nothing(plant: Store, models: list[Model], lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One case is refused with status 400: the others are judged, everything is stored, and the run is not passed off as complete."""
+
+    def answer(path: str, body: Any) -> tuple[int, Any]:
+        told = "\n".join(m["content"] for m in body["messages"])
+        if "Which colour" in told:
+            return 400, {"error": "content\x1b[31m filter"}
+        return 200, {"choices": [{"message": {"content": '{"faithfulness": 1, "relevance": 1, "why": ""}'}}]}
+
+    fake = Fake(answer)
+    monkeypatch.setenv("LAB_CHAT_URL", fake.url)
+    monkeypatch.setenv("LAB_CHAT_MODEL", "m")
+    to = tmp_path / "out" / "answers.jsonl"
+    text = lab(
+        "run", "c", "--gold", str(tmp_path / "g"), "--answers", "extractive", "--judge", "chat", "--answers-to", str(to), "--json", store=plant
+    )
+    assert text.code == 3 and text.json["status"] == "degraded" and text.json["health"]["answers"]["unjudged"] == 1
+    assert any("no verdict on 1 answers" in note and "status 400" in note and "\x1b" not in note for note in text.json["notes"])
+    assert len(to.read_text().splitlines()) == 4 and text.json["scores"]["faithfulness"] == 1.0
+
+
+def test_an_answer_that_cites_nothing_and_documents_that_are_ignored(plant: Store, models: list[Model], tmp_path: Path) -> None:
+    by = model(models, ("Question:", told("The relief valve opens at 12 bar.")))
+    gold = load_gold(str(tmp_path / "g"))
+    done = run("c", gold, store=plant, answering=Answering("chat", chat=by.chat))
+    assert done.by_question["q1"] | {"citation_precision": 0.0, "citation_recall": 0.0, "faithfulness": 0.0} == done.by_question["q1"]
+    apart = [replace(q, metadata={**q.metadata, "ignore": ["valves.md"]}) if q.question_id == "q1" else q for q in gold.questions]
+    for stuff in (False, True):
+        before = len(by.asked)
+        run("c", replace(gold, questions=tuple(apart)), store=plant, answering=Answering("chat", chat=Chat(by.url, f"stuff {stuff}"), stuff=stuff))
+        [body] = [body for _, body, _ in by.asked[before:] if "At which pressure" in body["messages"][1]["content"]]
+        block = body["messages"][1]["content"]
+        assert "12 bar" not in block and "[1] source: doors.md" in block and "[2]" not in block
+
+
+def test_labels_that_cannot_be_read_end_it_before_anything_is_asked(plant: Store, models: list[Model], tmp_path: Path) -> None:
+    by = model(models, ("Question:", told("x [1].")))
+    (tmp_path / "g" / labelled.FILE).write_text("{}\n")
+    with pytest.raises(UsageError, match="line 1 is no labelled question"):
+        run("c", load_gold(str(tmp_path / "g")), store=plant, answering=Answering("chat", chat=by.chat))
+    assert by.asked == [] and not plant.rows("select from lab.runs")
 
 
 def test_an_answerer_that_fails_makes_the_run_degraded(plant: Store, models: list[Model], tmp_path: Path) -> None:
@@ -224,7 +269,7 @@ def test_wrong_words(plant: Store, lab: Lab, monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.delenv("LAB_CHAT_URL", raising=False)
     gold = str(tmp_path / "g")
     for words, said in (
-        (["--answers", "oracle"], "extractive or chat"), (["--answers", "chat"], "LAB_CHAT_URL"), (["--answers", "extractive", "--judge", "me"], "proxy or chat"), (["--stuff"], "say --answers"),
+        (["--answers", "oracle"], "--answers cannot be 'oracle': it takes extractive or chat"), (["--answers", "extractive", "--answers-to", "/dev/null/a"], "cannot be written"), (["--answers", "chat"], "LAB_CHAT_URL"), (["--answers", "extractive", "--judge", "me"], "proxy or chat"), (["--stuff"], "say --answers"),
         (["--measure", "faithfulness"], "with --answers"), (["--answers", "extractive", "--smoke", "3"], "leave --smoke"), (["--answers", "extractive", "--answers-to", "."], "is a folder"),
     ):  # fmt: skip
         answered = lab("run", "c", "--gold", gold, *words, store=plant)

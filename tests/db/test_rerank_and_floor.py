@@ -303,8 +303,8 @@ def test_a_tuned_floor_is_kept_where_it_is_served(handbook: Store, lab: Lab, tmp
     assert (done["false_answers"], done["unanswerable"]) == (reported["false"], reported["unanswerable"])
     assert (done["answered"], done["answerable"]) == (reported["passed"], reported["answerable"])
     for more, said in (
-        (["--split", "test"], "judged on"), (["--report", "dev"], "chooses the floor"), (["--max-false-answers", "0"], "above 0"), (["--floor", "0.3"], "leave --floor"), (["--dense", "none"], "dense arm"),
-        (["--plot", "x.gif"], ".png"),
+        (["--split", "test"], "judged on"), (["--report", "dev"], "chooses the floor"), (["--max-false-answers", "0"], "from 0.0001"), (["--max-false-answers", "1e-17"], "from 0.0001"), (["--floor", "0.3"], "leave --floor"), (["--dense", "none"], "dense arm"),
+        (["--plot", "x.gif"], ".png"), (["--plot", "/dev/null/x.png"], "cannot be written"),
     ):  # fmt: skip
         wrong = lab("tune", "floor", "handbook", "--gold", "handbook", *more, store=handbook)
         assert wrong.code == 2 and said in wrong.err, wrong.err

@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import beta
 
 from lab.errors import CannotJudge
-from lab.evaluation.floors import Rates, TunedFloor, _curve, _lowest, _rates, needed, upper_bound
+from lab.evaluation.abstention import above
+from lab.evaluation.floors import LEAST, Rates, TunedFloor, _curve, _lowest, _rates, needed, upper_bound
 
 
 def test_the_bound_is_exact() -> None:
@@ -34,6 +35,16 @@ def test_the_lowest_floor_that_keeps_the_promise() -> None:
     assert _lowest([0.3] * 60, 0.05) == 0.300001 and _lowest([-math.inf] * 60, 0.05) == -1.0
 
 
+def test_as_it_is_printed_the_floor_stops_what_it_must() -> None:
+    """With six decimals, parsed again; nearest values of 1e-6 steps were let pass once in 43."""
+    for n in range(-1000, 1_000_000, 97):
+        value = n / 1e6
+        for signal in (value, math.nextafter(value, 2), math.nextafter(value, -2), value + 4e-7):
+            floor = above(signal)
+            assert float(f"{floor:.6f}") == floor and signal < floor < signal + 1.0000011e-6
+    assert math.copysign(1, above(-1e-7)) == 1
+
+
 def test_what_cannot_be_promised() -> None:
     with pytest.raises(CannotJudge, match=r"58 unanswerable questions cannot support 5 %: even if none passes it takes 59"):
         _lowest([0.1] * 58, 0.05)
@@ -42,6 +53,10 @@ def test_what_cannot_be_promised() -> None:
     with pytest.raises(CannotJudge, match=r"2 of 93 .* pass any floor; 5 % allows 1\. Say --codes off"):
         _lowest([math.inf, math.inf, *([0.1] * 91)], 0.05)
     assert _lowest([math.inf, *([0.1] * 92)], 0.05) == 0.100001
+    with pytest.raises(CannotJudge, match=r"60 of 60 .* Say --codes off, by which no code passes a floor\.$"):
+        _lowest([math.inf] * 60, 0.05)
+    with pytest.raises(CannotJudge, match=r"takes 29956"):
+        _lowest([0.1] * 93, LEAST)
 
 
 def test_rates_curve_and_words() -> None:
