@@ -123,10 +123,10 @@ def sit(store: Store, known: Collection, folder: Path, who: str, everything: Seq
 
 def _items(store: Store, known: Collection, gold: GoldSet, folder: Path) -> list[Item]:
     from lab.gold.review import items, read_queue
-    from lab.store import documents
+    from lab.store import chunks
 
     wanted = sorted({c.rpartition("::")[0] for q in gold.questions for c in q.metadata.get("to_review", ())})
-    return items(gold, read_queue(folder), documents.spans(store, known, wanted))
+    return items(gold, read_queue(folder), chunks.spans(store, known, wanted))
 
 
 def _page(gold: GoldSet, folder: Path, name: str, to: Path, json: bool) -> int:

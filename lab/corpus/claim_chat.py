@@ -14,8 +14,8 @@ from lab.corpus.quotes import locate
 from lab.corpus.sentences import sentences
 from lab.models.asked import Spent, ask
 from lab.models.chat import Chat, finite
+from lab.store.chunks import Spot
 from lab.store.claims import NewClaim
-from lab.store.documents import Spot
 from lab.text import content_stems, normalise, words
 
 VERSION = "chat-2"  # of the prompt; part of the cache's key and of the extractor's name

@@ -14,11 +14,11 @@ from lab.models.asked import Spent
 from lab.models.chat import Chat, configured
 from lab.models.embedders import embedder
 from lab.progress import Progress, say
-from lab.store import claims, collections, documents
+from lab.store import chunks, claims, collections, documents
+from lab.store.chunks import Spot
 from lab.store.claims import NewClaim
 from lab.store.collections import Collection
 from lab.store.connect import Store
-from lab.store.documents import Spot
 
 _BATCH = 256  # statements embedded and written together
 
@@ -96,7 +96,7 @@ def extract(store: Store, name: str, *, by: str = "rules", chat: Chat | None = N
 
 def _of_document(store: Store, collection: Collection, source: str, model: Chat | None, spent: Spent) -> list[NewClaim] | None:
     title, text = next(((title, text) for _, title, text in documents.texts(store, collection, [source])), ("", ""))
-    spots: list[Spot] = documents.spots(store, collection, [source]).get(source, [])
+    spots: list[Spot] = chunks.spots(store, collection, [source]).get(source, [])
     if model is not None:
         return claim_chat.of_document(model, spent, source, title, text, spots)
     places = [(spot.start, spot.end) for spot in spots]

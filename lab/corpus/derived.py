@@ -5,7 +5,7 @@ from __future__ import annotations
 from lab.codes import VERSION
 from lab.corpus import linking
 from lab.corpus.chunking import body_of
-from lab.store import collections, documents
+from lab.store import chunks, collections, documents
 from lab.store.collections import Collection
 from lab.store.connect import Store
 from lab.store.links import LinkRow, replace_links
@@ -15,7 +15,7 @@ from lab.store.tenants import SHARED
 def relink(store: Store, collection: Collection) -> dict[str, int]:
     """Rebuilds both link relations from what is stored; returns the number of mentions per relation, and of references left out: `external` to what is
     not in the collection, `unresolved` to a part of it that was not found."""
-    spots = documents.spots(store, collection)
+    spots = chunks.spots(store, collection)
     left_out = linking.LeftOut()
     rows: list[LinkRow] = []
     for tenant in documents.scopes(store, collection):  # a tenant's documents cite their own and the shared ones, as far as its login can see

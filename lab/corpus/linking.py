@@ -14,7 +14,8 @@ from urllib.parse import unquote, urldefrag
 
 from lab.corpus.links import find_citations, find_definitions, heading_number
 from lab.records import Hyperlink, Mention
-from lab.store.documents import Linkable, Spot
+from lab.store.chunks import Spot
+from lab.store.documents import Linkable
 from lab.store.links import LinkRow
 from lab.store.tenants import bare, prefix
 from lab.text import term_key

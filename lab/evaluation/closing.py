@@ -20,7 +20,7 @@ from lab.gold.check import Fitted
 from lab.gold.clusters import clusters
 from lab.records import GoldSet, Hit, Question
 from lab.retrieval.context import Corpus
-from lab.store import documents, recording
+from lab.store import chunks, recording
 
 HEALTH_K = 5  # the cutoff of the primary measure
 _known: dict[tuple[str, str, str, str], Mapping[str, str]] = {}
@@ -69,7 +69,7 @@ def finish(
     lost: dict[str, Loss] = {}
     failed = set(member.failed)
     k = min(HEALTH_K, member.settings.k)
-    bare = documents.without_vector(corpus.store, corpus.collection) if corpus.without_vector and member.settings.dense_arm != "none" else frozenset()
+    bare = chunks.without_vector(corpus.store, corpus.collection) if corpus.without_vector and member.settings.dense_arm != "none" else frozenset()
     for question in asked:
         found = member.rankings[question.question_id]
         credits = credit([(r.key, r.class_id) for r in found.results], wanted[question.question_id])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lab.errors import UsageError
 from lab.gold.cover import covers
 from lab.records import Judgment
-from lab.store.documents import Spot
+from lab.store.chunks import Spot
 
 
 @dataclass(frozen=True, slots=True)

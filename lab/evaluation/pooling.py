@@ -13,7 +13,7 @@ from lab.evaluation.coverage import targets
 from lab.gold.cover import covers
 from lab.gold.review import QUEUE, read, read_queue, standing
 from lab.records import GoldSet, Judgment
-from lab.store import collections, documents, runs
+from lab.store import chunks, collections, documents, runs
 from lab.store.connect import Store
 
 
@@ -32,7 +32,7 @@ def pool(store: Store, gold: GoldSet, run_ids: Sequence[str], depth: int = 10) -
     judged: dict[str, list[Judgment]] = {}
     for j in (*gold.judgments, *gold.refused):
         judged.setdefault(j.question_id, []).append(j)
-    spots = documents.spots(store, collection, sorted({j.source for rows in judged.values() for j in rows}))
+    spots = chunks.spots(store, collection, sorted({j.source for rows in judged.values() for j in rows}))
     classes = {question: {cls for target in targets(rows, spots) for cls in target.classes} for question, rows in judged.items()}
     queue = read_queue(folder)
     known = {(e["question"], e["source"], e["start"]) for e in queue}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lab.evaluation.coverage import Target
 from lab.retrieval.context import Corpus
-from lab.store import documents
+from lab.store import chunks, documents
 from lab.text import words
 
 RUN = 8  # words in a row that make a quotation
@@ -37,7 +37,7 @@ def quoted(corpus: Corpus, wanted: Mapping[str, Sequence[Target]]) -> dict[str, 
         for run in _runs(best[question].judgment.quote):
             asked.setdefault(run, []).append(question)
     found: dict[str, set[bytes]] = {}
-    for class_id, source, text in documents.classed_texts(corpus.store, corpus.collection):
+    for class_id, source, text in chunks.classed_texts(corpus.store, corpus.collection):
         for run in _runs(text) & asked.keys():
             for question in asked[run]:
                 if tiers.get(source, 0) < tiers.get(best[question].judgment.source, 0) and class_id not in best[question].classes:

@@ -34,7 +34,7 @@ from lab.retrieval.context import Corpus
 from lab.retrieval.rescore import reranker
 from lab.retrieval.search import check_runnable, open_corpus, question_vectors
 from lab.settings import Settings, named
-from lab.store import claims, documents, recording
+from lab.store import chunks, claims, recording
 from lab.store.connect import Store, connect
 from lab.text import digest, text_hash
 
@@ -183,7 +183,7 @@ def refused_of(corpus: Corpus, gold: GoldSet, asked: Sequence[Question]) -> dict
 
 
 def _met(corpus: Corpus, judgments: Sequence[Judgment], asked: Sequence[Question]) -> dict[str, list[Target]]:
-    spots = documents.spots(corpus.store, corpus.collection, sorted({j.source for j in judgments}))
+    spots = chunks.spots(corpus.store, corpus.collection, sorted({j.source for j in judgments}))
     by_question: dict[str, list[Judgment]] = {}
     for judgment in judgments:
         by_question.setdefault(judgment.question_id, []).append(judgment)

@@ -17,7 +17,7 @@ from lab.codes import side_tokens
 from lab.corpus.sentences import sentences
 from lab.gold.drafts import Draft, Material, Passage, place
 from lab.records import Judgment
-from lab.store import documents, links
+from lab.store import chunks, documents, links
 from lab.store.collections import Collection
 from lab.store.connect import Store
 from lab.text import STOP_WORDS, content_stems, stem, words
@@ -63,13 +63,13 @@ def judged(passage: Passage, start: int, end: int, grade: int = 2) -> Judgment:
 
 def section(store: Store, collection: Collection, material: Material, seed: int) -> Iterator[Draft]:
     """Numbers of sections, and codes that stand in one passage only."""
-    spots: dict[str, list[documents.Spot]] = {}
+    spots: dict[str, list[chunks.Spot]] = {}
     for passage in material.passages:
         way = int(place(seed, "section", passage.source, passage.n)[:8], 16)
         for match in _CODE.finditer(passage.text):
             code = match[0]
             token = next((t for t in side_tokens(code) if t.startswith("e=")), None)
-            if token is None or documents.passages_with_code(store, collection, token) != 1:
+            if token is None or chunks.passages_with_code(store, collection, token) != 1:
                 continue
             written = (code, code.replace("-", " "), code.replace("-", "").lower())[way % 3]
             start, end = _sentence(passage.text, match.start())
@@ -85,7 +85,7 @@ def section(store: Store, collection: Collection, material: Material, seed: int)
         if number is None or not passage.title:
             continue
         if passage.source not in spots:
-            spots[passage.source] = documents.spots(store, collection, [passage.source]).get(passage.source, [])
+            spots[passage.source] = chunks.spots(store, collection, [passage.source]).get(passage.source, [])
         parts = _together(spots[passage.source], passage)
         start, end = min(p.start for p in parts), max(p.end for p in parts)
         text = documents.text_between(store, collection, passage.source, start, end)
@@ -95,7 +95,7 @@ def section(store: Store, collection: Collection, material: Material, seed: int)
         yield Draft(said, "section", (Judgment("", passage.source, start, end, 2, text),), passage, {"generator": "section/number"})
 
 
-def _together(spots: list[documents.Spot], passage: Passage) -> list[documents.Spot]:
+def _together(spots: list[chunks.Spot], passage: Passage) -> list[chunks.Spot]:
     """The chunks of the passage's section: those around it, one after the other, under the same heading."""
     at = next(i for i, spot in enumerate(spots) if spot.key == passage.key)
     first = last = at
@@ -207,7 +207,7 @@ def unanswerable(store: Store, collection: Collection, material: Material, seed:
             digits = f"{way % 9000 + 1000}"[: max(2, sum(c.isdigit() for c in code[0]))]
             made = re.sub(r"\d+", digits, code[0], count=1)
             token = next((t for t in side_tokens(made) if t.startswith("e=")), None)
-            if token is not None and documents.passages_with_code(store, collection, token) == 0:
+            if token is not None and chunks.passages_with_code(store, collection, token) == 0:
                 text = _CODE_WAYS[way % len(_CODE_WAYS)].format(code=made)
                 yield Draft(text, "unanswerable", (), None, {"generator": "unanswerable/code", "absent": made}, answerable=False)
                 continue
@@ -216,7 +216,7 @@ def unanswerable(store: Store, collection: Collection, material: Material, seed:
         else:
             known = [w for w in dict.fromkeys(words(passage.text)) if w.isalpha() and len(w) > 4 and w not in STOP_WORDS]
             made = f"{known[0]} {known[-1]}" if len(known) > 1 else ""
-        if made and documents.passages_with_phrase(store, collection, made) == 0:
+        if made and chunks.passages_with_phrase(store, collection, made) == 0:
             yield Draft(f"What is meant by “{made}”?", "unanswerable", (), None, {"generator": "unanswerable/term", "absent": made}, answerable=False)
 
 

@@ -19,7 +19,7 @@ from lab.report.demo import ROOT
 from lab.resources import folder
 from lab.retrieval.search import Shared, open_corpus, question_vectors, rank
 from lab.settings import IngestSettings, Settings
-from lab.store import collections, documents
+from lab.store import chunks, collections, documents
 from lab.store.connect import Store, connect
 
 _CHUNKS = 10_000
@@ -74,9 +74,9 @@ def _collection(store: Store) -> None:
     handbook = write_documents(str(folder("gold") / "handbook"))[0]
     ingest(handbook, "handbook", store=store, root=ROOT)
     source = collections.get(store, "handbook")
-    parts = documents.chunk_texts(store, source)
+    parts = chunks.chunk_texts(store, source)
     sentences = [sentence.strip() for text in parts for sentence in text.split(". ") if len(sentence) > 30]
-    stored = documents.vectors_of(store, source)
+    stored = chunks.vectors_of(store, source)
     draw, noise = random.Random(_SEED), np.random.default_rng(_SEED)
     target = collections.create(
         store,

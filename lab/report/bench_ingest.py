@@ -18,7 +18,7 @@ from lab.models.minilm import MiniLM
 from lab.models.sentence import SentenceModel
 from lab.progress import say
 from lab.resources import folder
-from lab.store import collections, documents, embeddings
+from lab.store import chunks, collections, embeddings
 from lab.store.connect import Store, connect
 
 _RECORDS = 20_000
@@ -63,7 +63,7 @@ def embedding_share(times: int = 2) -> dict[str, float]:
             start = time.perf_counter()
             ingest(root, "bench_embed", store=store, embedder=model.name)
             seconds = time.perf_counter() - start
-            bodies = bodies or documents.chunk_bodies(store, collections.get(store, "bench_embed"))
+            bodies = bodies or chunks.chunk_bodies(store, collections.get(store, "bench_embed"))
             start = time.perf_counter()
             model.model.encode(bodies, batch_size=32, show_progress_bar=False, normalize_embeddings=True)
             if turn:  # the first turn loads the model

@@ -12,7 +12,7 @@ from lab.evaluation.experiment import Experiment
 from lab.evaluation.flips import Diff, diff
 from lab.evaluation.losses import in_words
 from lab.evaluation.recorded import Run
-from lab.store import collections, documents, runs
+from lab.store import chunks, collections, runs
 from lab.store.connect import Store
 
 PAIRS, EACH = 6, 25  # pairs of runs that are shown, and flipped questions of each
@@ -157,5 +157,5 @@ def excerpts(store: Store, run: Run, chunk_ids: Sequence[str]) -> dict[str, str]
         return {}
     if collection.corpus_digest != runs.get_run(store, run.run_id).inputs.get("corpus_digest"):
         return {}
-    found = documents.chunks_named(store, collection, chunk_ids)
+    found = chunks.chunks_named(store, collection, chunk_ids)
     return {name: text if len(text) <= _EXCERPT else text[:_EXCERPT].rstrip() + " …" for name, text in found.items()}

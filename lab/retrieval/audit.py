@@ -11,7 +11,7 @@ from lab.errors import UsageError
 from lab.progress import Progress
 from lab.retrieval.context import Corpus
 from lab.retrieval.search import question_vectors
-from lab.store import arms, documents
+from lab.store import arms, chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Audit:
 
 def sample(corpus: Corpus, many: int) -> list[str]:
     """Questions where none are given: the first twelve words of passages, drawn by the hash of their text."""
-    texts = documents.chunk_texts(corpus.store, corpus.collection)
+    texts = chunks.chunk_texts(corpus.store, corpus.collection)
     drawn = sorted(texts, key=lambda text: hashlib.sha256(text.encode()).digest())[:many]
     return [" ".join(text.split()[:12]) for text in drawn]
 

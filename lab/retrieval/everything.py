@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from lab.records import Provenance, Result, Window
 from lab.retrieval.context import Corpus
-from lab.store import arms, documents
+from lab.store import arms, chunks
 
 
 def everything(corpus: Corpus) -> tuple[Result, ...]:
     """Every passage of a collection by (source, n), as results without score: what a model reads that needs no retrieval."""
-    keys = documents.keys(corpus.store, corpus.collection)
+    keys = chunks.keys(corpus.store, corpus.collection)
     hits, texts = arms.hits(corpus.store, corpus.collection, keys), arms.texts(corpus.store, corpus.collection, keys)
     found: list[Result] = []
     for key in keys:

@@ -10,7 +10,7 @@ from lab.models.external import endpoint
 from lab.records import ArmList, Hit
 from lab.retrieval.context import Corpus
 from lab.settings import Settings
-from lab.store import arms, documents
+from lab.store import arms, chunks
 
 
 def external_arm(corpus: Corpus, question: str, settings: Settings) -> ArmList:
@@ -23,16 +23,16 @@ def external_arm(corpus: Corpus, question: str, settings: Settings) -> ArmList:
         if given is not None
         else endpoint(settings.external).search(question, settings.candidates)
     )
-    spots = documents.spots(corpus.store, corpus.collection, sorted({line.source for line in found}))
+    spots = chunks.spots(corpus.store, corpus.collection, sorted({line.source for line in found}))
     restriction = corpus.restriction(settings.filters)
     keys: dict[int, float] = {}
     lost = 0
     for at, line in enumerate(found, 1):
-        chunks = spots.get(line.source, [])
+        there = spots.get(line.source, [])
         if line.chunk is not None:
-            spot = next((chunk for chunk in chunks if chunk.n == line.chunk), None)
+            spot = next((chunk for chunk in there if chunk.n == line.chunk), None)
         else:
-            spot = chunk_at(chunks, line.start, line.end) or chunk_from(chunks, line.start)
+            spot = chunk_at(there, line.start, line.end) or chunk_from(there, line.start)
         if spot is None:
             lost += 1
         elif restriction is None or spot.key in restriction.keys:

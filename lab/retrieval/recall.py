@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab.errors import LabError, UsageError, unknown
-from lab.store import arms, claims, collections, documents
+from lab.store import arms, chunks, claims, collections
 from lab.store.claims import STATUSES, Claim, Filter
 from lab.store.collections import Collection
 from lab.store.connect import Store
@@ -78,7 +78,7 @@ def recall(
         found = claims.by_words(store, collection, question, k, chosen)
     if not found and not said:
         said = _nothing(store, collection, semantic, floor)
-    texts = documents.chunks_named(store, collection, sorted({c.chunk_id for c in found}))
+    texts = chunks.chunks_named(store, collection, sorted({c.chunk_id for c in found}))
     return Recalled(question, name, found, engine, texts, said)
 
 

@@ -14,7 +14,7 @@ from lab.retrieval.context import Corpus
 from lab.retrieval.search import Shared, question_vectors, rank
 from lab.settings import Settings
 from lab.store import arms as queries
-from lab.store import documents
+from lab.store import chunks
 from lab.store.arms import Restriction
 from lab.store.lexical import lexical
 
@@ -37,7 +37,7 @@ def why(corpus: Corpus, question: str, settings: Settings, target: str) -> list[
     source, sign, number = target.rpartition("::")
     chosen = int(number) if sign and _is_number(number) else None
     source = source if chosen is not None else target
-    spots = [spot for spot in documents.spots(corpus.store, corpus.collection, [source]).get(source, []) if chosen is None or spot.n == chosen]
+    spots = [spot for spot in chunks.spots(corpus.store, corpus.collection, [source]).get(source, []) if chosen is None or spot.n == chosen]
     if not spots:
         raise UsageError(f"{corpus.collection.name!r} holds no passage {target!r}: name a source or a chunk, as `lab search` prints them.")
     question = queries.sanitise(question)

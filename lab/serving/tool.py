@@ -17,7 +17,7 @@ from lab.retrieval.recall import recall
 from lab.retrieval.search import open_corpus, search
 from lab.serving import answers
 from lab.settings import Settings
-from lab.store import collections, documents, traces
+from lab.store import chunks, collections, traces
 from lab.store.connect import Store
 
 NAME = "search_knowledge_base"
@@ -170,7 +170,7 @@ def get_passage(store: Store, collection: Any, passage_id: Any, neighbours: Any 
         raise UsageError(f"passage_id cannot be {str(passage_id)[:100]!r}: take one that {NAME} returned, as in guide.md::3.")
     if isinstance(neighbours, bool) or not isinstance(neighbours, int) or not 0 <= neighbours <= 5:
         raise UsageError(f"neighbours cannot be {str(neighbours)[:50]!r}: it takes a whole number from 0 to 5.")
-    rows = documents.passages(store, collections.get(store, name), source, int(number) - neighbours, int(number) + neighbours)
+    rows = chunks.passages(store, collections.get(store, name), source, int(number) - neighbours, int(number) + neighbours)
     if not any(row["passage_id"] == passage_id for row in rows):
         raise UsageError(f"there is no passage {passage_id[:100]!r} in {name}: take one that {NAME} returned.")
     return {"schema_version": 1, "collection": name, "passages": rows}

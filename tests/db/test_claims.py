@@ -221,7 +221,15 @@ def test_commands_and_tool(plant: tuple[Store, Path], lab: Lab) -> None:
     )
     assert "The door is shut within five minutes." in lab("claims", "search", "c", "door shut", store=store).out
     assert lab("claims", "stats", "c", "--json", store=store).json["claims"][0] == {"kind": "definition", "status": "verified", "claims": 1}
-    for words in (["--kind", "limitt"], ["--k", "0"], ["--status", "true"], ["--min-confidence", "2"], ["--min-similarity", "3"], ["--min-authority", "-3"], ["--min-authority", "10"]):
+    for words in (
+        ["--kind", "limitt"],
+        ["--k", "0"],
+        ["--status", "true"],
+        ["--min-confidence", "2"],
+        ["--min-similarity", "3"],
+        ["--min-authority", "-3"],
+        ["--min-authority", "10"],
+    ):
         assert lab("claims", "search", "c", "door", *words, store=store).code == 2, words
     assert "did you mean 'limit'" in lab("claims", "search", "c", "door", "--kind", "limitt", store=store).err
     found = tool.recall_claims(store, "c", "door", 1)

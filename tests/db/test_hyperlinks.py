@@ -9,7 +9,7 @@ from pathlib import Path
 from lab.corpus.derived import relink
 from lab.corpus.ingest import ingest
 from lab.corpus.linking import EXTRACTOR, chunk_from
-from lab.store import collections, documents, links
+from lab.store import chunks, collections, documents, links
 from lab.store.connect import Store
 from tests.conftest import write
 
@@ -22,7 +22,7 @@ def test_the_references_of_debian_policy(store: Store, shared_data: Callable[[st
     folder = shared_data("debian_policy")
     ingest(folder / "html", "c", store=store, embedder="none")
     collection = collections.get(store, "c")
-    spots = documents.spots(store, collection)
+    spots = chunks.spots(store, collection)
     anchors = {d.source: d.anchors for d in documents.linkable(store, collection)}
     have = {(row[2], row[5]) for row in links.mentions(store, collection) if row[0] == "cites"}
     with (folder / "gold_citations.tsv").open(encoding="utf-8", newline="") as file:

@@ -9,7 +9,8 @@ import pytest
 from lab.corpus.linking import link_rows, places
 from lab.corpus.links import find_citations, find_definitions, heading_number
 from lab.records import Hyperlink
-from lab.store.documents import Linkable, Spot
+from lab.store.chunks import Spot
+from lab.store.documents import Linkable
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from lab.evaluation.coverage import Target, covers, credit, judged, targets
 from lab.evaluation.kept_out import without
 from lab.evaluation.measures import DEFAULT, Measure, Ranking, mean, parse, score
 from lab.records import Hit, Judgment, Ledger, Result, SearchResult
-from lab.store.documents import Spot
+from lab.store.chunks import Spot
 
 
 def judgment(name: str, grade: int = 1, start: int = 0, end: int = 10) -> Judgment:
