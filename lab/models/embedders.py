@@ -155,6 +155,11 @@ def register(made: Embedder) -> None:
     _MADE[made.name] = made
 
 
+def unregister(name: str) -> None:
+    """Lets go of an embedder that `register` made known."""
+    _MADE.pop(name, None)
+
+
 # What asymmetric models were trained to see before a text, by a part of their name: (question, passage). From their model cards.
 _PREFIXES = (
     ("e5-mistral", "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: ", ""),

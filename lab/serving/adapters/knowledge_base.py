@@ -25,7 +25,7 @@ import numpy as np
 
 from lab.corpus.ingest import ingest
 from lab.errors import LabError, UsageError
-from lab.models.embedders import check_vectors, embedder, register
+from lab.models.embedders import check_vectors, embedder, register, unregister
 from lab.retrieval.search import open_corpus, search
 from lab.store import collections
 from lab.store.connect import Store, connect
@@ -66,7 +66,7 @@ class KnowledgeBase:
         self.collection = collection or f"kb_{secrets.token_hex(6)}"
         self._texts: dict[str, str] = {}
         self._fresh = False
-        self._held = _Held(store, None if collection else self.collection)
+        self._held = _Held(store, None if collection else self.collection, self.embedder)
         self._end = weakref.finalize(self, self._held.close)
 
     @property
@@ -149,10 +149,12 @@ class KnowledgeBase:
 class _Held:
     """What a knowledge base leaves behind: a store that it opened, a collection that goes with it (None: it stays)."""
 
-    def __init__(self, store: Store | None, passing: str | None) -> None:
-        self.store, self._own, self._passing = store, store is None, passing
+    def __init__(self, store: Store | None, passing: str | None, embedder: str) -> None:
+        self.store, self._own, self._passing, self._embedder = store, store is None, passing, embedder
 
     def close(self) -> None:
+        if self._passing is not None and self._embedder.startswith("function:"):
+            unregister(self._embedder)
         if self.store is None:
             return
         with contextlib.suppress(LabError, OSError):  # at the end of a process the server may be gone before
