@@ -117,7 +117,10 @@ def build() -> App:
         help_format="plaintext", suppress_keyboard_interrupt=False,
     )  # fmt: skip
     for name, (target, text) in _COMMANDS.items():
-        app.command(target, name=name.replace(" ", "-"), help=text)
+        more = (
+            {"usage": f"Usage: lab {name} COLLECTION --gold STR [OPTIONS]"} if " " in name else {}
+        )  # two words: one to the library, which would show it so
+        app.command(target, name=name.replace(" ", "-"), help=text, **more)
     for name, (text, members) in _GROUPS.items():
         group = App(name=name, help=text)
         for member, (target, words) in members.items():
@@ -262,7 +265,10 @@ def _misused(error: cyclopts.CycloptsError, arguments: Sequence[str]) -> str:
         if name in known:
             return f"{word} is written --{name.replace('_', '-')}."
         return str(unknown("flag", name, known))
-    return str(error)
+    said = str(error)
+    for name in (name for name in _COMMANDS if " " in name):
+        said = said.replace(f'"{name.replace(" ", "-")}"', f'"{name}"')
+    return said
 
 
 def _flag_names(arguments: Sequence[str]) -> list[str]:
