@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any
 
 from lab.models.chat import Chat
@@ -16,7 +17,7 @@ Answer = Callable[[str, Any], tuple[int, Any]]
 class Fake:
     """`answer(path, body)` gives (status, JSON value or bytes); `body` is None for a GET. `asked` holds (path, body, Authorization) of every POST."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         self.asked: list[tuple[str, Any, str | None]] = []
         outer = self
 
@@ -33,6 +34,8 @@ class Fake:
                 data = value if isinstance(value, bytes) else json.dumps(value).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))
+                for name, said in headers.items():
+                    self.send_header(name, said)
                 self.end_headers()
                 self.wfile.write(data)
 

@@ -33,11 +33,14 @@ def extract(
 
     with connect() as store:
         done = take(store, collection, by=by, budget=budget, embed=embed)
-    code = 3 if done.malformed else 0
+    code = 3 if done.malformed or done.left else 0
     if json:
         print_json(done.to_json())
         return code
-    line(f"{done.documents} documents read, {done.unchanged} unchanged: {done.new} new claims, {done.kept} that hold again, {done.embedded} embedded")
+    line(
+        f"{done.documents} documents read, {done.unchanged} unchanged: {done.new} new claims, {done.kept} that hold again, {done.embedded} embedded"
+        + (f"; {done.left} documents are left" if done.left else "")
+    )
     for reason, count in done.rejected.items():
         line(f"{count} rejected: {reason}")
     if done.malformed:
@@ -66,12 +69,13 @@ def grade(
     else:
         _graded(done)
         line(_cost(done.cost))
-    return 3 if done.unjudged else 0
+    return 3 if done.unjudged or done.left else 0
 
 
 def _graded(done: Grading) -> None:
     line(
-        f"{done.passed} documents passed, {done.failed} failed"
+        f"{done.grader}: {done.passed} documents passed, {done.failed} failed"
+        + (f", {done.unchanged} as before" if done.unchanged else "")
         + (f", of {done.unjudged} no grade was to be had" if done.unjudged else "")
         + (f", {done.left} are left" if done.left else "")
     )
@@ -112,15 +116,15 @@ def review(
                 line(f"{len(everything)} claims on {html}; what is saved there comes back by `lab claims review {collection} --take FILE`")
             return 0
         if take is not None:
-            made, gone = take_in(folder, as_set, take, gone=True)
+            made, gone = take_in(folder, as_set, take, gone=True, actions=("accept", "reject", "undo"))
             if gone:
                 say(f"{gone} decisions are about claims that no passage holds any more: they were left out.")
         else:
             made = sit(store, known, folder, person, everything)[0]
         decisions = read(folder)
-        people: dict[str, dict[str, tuple[str, str]]] = {}
+        people: dict[str, dict[str, tuple[str, str]]] = {d.who: {} for d in decisions}
         for (whose, item), d in standing(decisions).items():
-            people.setdefault(whose, {})[item.removeprefix("q:")] = d.action, d.at
+            people[whose][item.removeprefix("q:")] = d.action, d.at
         shown = {person} if take is None else {d.who for d in decisions}
         done = [one for one in by_people(store, collection, people, least) if one.grader.removeprefix("person:") in shown]
     if json:

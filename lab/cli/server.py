@@ -95,7 +95,7 @@ def config(*, json: Json = False) -> int:
 def prune(
     *,
     chat: Annotated[
-        bool, Parameter(negative=(), help="what chat models said too: claims, questions, answers, verdicts; asking again costs again")
+        bool, Parameter(negative=(), help="in place of them what chat models said: claims, questions, answers, verdicts; asking again costs again")
     ] = False,
 ) -> int:
     """Empty the caches of vectors; they are computed again when needed."""
@@ -103,22 +103,25 @@ def prune(
     from lab.store import embeddings
     from lab.store.connect import connect
 
+    if chat:
+        line(f"{forget()} answers of chat models removed")
+        return 0
     with connect() as store:
         line(f"{embeddings.prune(store)} cached vectors removed")
     for path in (home() / "cache" / "searches").glob("*.journal"):  # of searches that nobody went on with
         path.unlink(missing_ok=True)
-    if chat:
-        line(f"{forget()} answers of chat models removed")
     return 0
 
 
 def purge(*, yes: Annotated[bool, Parameter(negative=(), help="really do it")] = False) -> int:
     """Remove LAB_HOME: the embedded server's data, caches, imported gold sets and trained models. Refused without --yes."""
+    from lab.models.asked import FOLDERS
+
     folder = home()
     if not folder.exists():
         line(f"nothing at {folder}")
         return 0
-    known = {"server", "gold", "models", "reports"}
+    known = {"server", "gold", "models", "reports", "rerankers", "cache", "claims", *FOLDERS}
     strange = sorted(path.name for path in folder.iterdir() if path.name not in known)
     if strange:
         raise UsageError(f"{folder} holds files that are not the lab's ({', '.join(strange[:3])}): remove it by hand.")

@@ -9,6 +9,7 @@ from typing import Any
 
 from lab.corpus import claim_chat, vectors
 from lab.corpus.claiming import EXTRACTOR, find_claims, within
+from lab.corpus.grading import again
 from lab.errors import UsageError
 from lab.models.asked import Spent
 from lab.models.chat import Chat, configured
@@ -62,6 +63,8 @@ def extract(store: Store, name: str, *, by: str = "rules", chat: Chat | None = N
     model = (chat or configured()) if by == "chat" else None
     extractor = EXTRACTOR if model is None else claim_chat.extractor(model)
     collection = collections.get(store, name)
+    if embed and collection.dim is not None:
+        embedder(collection.embedder)  # one that this process cannot have is told before anything is written
     spent = Spent(budget)
     new = kept = malformed = read = 0
     rejected: Counter[str] = Counter()
@@ -72,8 +75,9 @@ def extract(store: Store, name: str, *, by: str = "rules", chat: Chat | None = N
         with Progress(f"claims of {name}", len(todo), "documents") as bar:
             for source, content in todo:
                 before = spent.calls, spent.asked + spent.answered
-                found = _of_document(store, collection, source, model, spent)
-                if found is None and spent.over:
+                malformed_before = spent.rejected["malformed"]
+                found = None if spent.over else _of_document(store, collection, source, model, spent)
+                if found is None and spent.rejected["malformed"] == malformed_before:
                     say(f"the budget of {budget:,} tokens is spent: the same command with a larger --budget goes on from here")
                     break
                 bar.advance()
@@ -82,9 +86,11 @@ def extract(store: Store, name: str, *, by: str = "rules", chat: Chat | None = N
                     malformed += 1
                     continue
                 cost = {"calls": spent.calls - before[0], "tokens": spent.asked + spent.answered - before[1]} if model is not None else None
-                made, again = claims.enter(store, collection, source, content, extractor, found, cost)
-                new, kept = new + made, kept + again
+                made, held = claims.enter(store, collection, source, content, extractor, found, cost)
+                new, kept = new + made, kept + held
                 rejected.update(claim.reason for claim in found if claim.reason)
+        if model is not None:
+            again(store, collection)
         if spent.rejected[claim_chat.NO_CLAIM]:
             rejected[claim_chat.NO_CLAIM] = spent.rejected[claim_chat.NO_CLAIM]
         embedded = _embed(store, collection) if embed and collection.dim is not None else 0

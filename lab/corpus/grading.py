@@ -13,8 +13,9 @@ from lab.models.asked import Spent, ask
 from lab.models.chat import Chat, configured
 from lab.progress import Progress, say
 from lab.store import collections, grades
+from lab.store.collections import Collection
 from lab.store.connect import Store
-from lab.store.grades import Grade, Kept, Waiting
+from lab.store.grades import Grade, Kept, Review, Waiting
 
 VERSION = "grade-2"  # of the prompt; part of the cache's key
 PASS = 0.8  # least score, where none is given
@@ -32,7 +33,8 @@ _GRADED: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Grading:
-    """What one call did: documents that passed and that failed; `unjudged`: those of which the grader made no grade; `left`: those that the budget did not reach."""
+    """What one call did: documents that passed and that failed; `unjudged`: those of which the grader made no grade; `left`: those that the budget did not reach; `unchanged`: those whose
+    grade stands."""
 
     collection: str
     grader: str
@@ -40,6 +42,7 @@ class Grading:
     failed: int
     unjudged: int
     left: int
+    unchanged: int
     cost: Mapping[str, Any]
     feedback: Mapping[str, str]  # of those that failed, by source
 
@@ -60,12 +63,13 @@ def grade(store: Store, name: str, *, chat: Chat | None = None, least: float | N
     grader = f"chat:{model.model}"
     collection = collections.get(store, name)
     spent = Spent(budget)
-    passed = failed = unjudged = done = 0
+    passed = failed = unjudged = done = unchanged = 0
     feedback: dict[str, str] = {}
     with collections.locked(store, name):
         kept = grades.kept(store, collection)
         own = {k.grade.source: k for k in kept if k.grade.grader == grader}
-        todo = [one for one in grades.waiting(store, collection) if least is not None or not _settled(one, own.get(one.source), kept)]
+        there = grades.waiting(store, collection)
+        todo = [one for one in there if least is not None or not _settled(one, own.get(one.source), kept)]
         with Progress(f"grading {name}", len(todo), "documents") as bar:
             for one in todo:
                 known = own[one.source] if one.source in own and own[one.source].holds(one) else None
@@ -80,6 +84,7 @@ def grade(store: Store, name: str, *, chat: Chat | None = None, least: float | N
                     unjudged += 1
                     continue
                 if known is not None and known.grade == made and _settled(one, known, kept):
+                    unchanged += 1
                     continue
                 cost = {"calls": spent.calls - before[0], "tokens": spent.asked + spent.answered - before[1]}
                 counted = grades.enter(store, collection, one, made, cost=cost, at=known.at if known is not None else None)
@@ -91,7 +96,7 @@ def grade(store: Store, name: str, *, chat: Chat | None = None, least: float | N
                     feedback[one.source] = (
                         counted.feedback if counted.grader == grader else f"{counted.grader.removeprefix('person:')}: {counted.feedback}"
                     )
-    return Grading(name, grader, passed, failed, unjudged, len(todo) - done, spent.to_json(), feedback)
+    return Grading(name, grader, passed, failed, unjudged, len(todo) - done, unchanged + len(there) - len(todo), spent.to_json(), feedback)
 
 
 def check(least: float | None, budget: int = 0) -> None:
@@ -111,8 +116,8 @@ def _asked(model: Chat, spent: Spent, one: Waiting, grader: str, least: float) -
     value = ask(model, spent, "claims-cache", VERSION, _RUBRIC, _told(one), _GRADED)
     if value is None:
         return None
-    score = round(float(value["score"]), 6)
-    return Grade(one.source, grader, score, bool(value["pass"]) and score >= least, " ".join(value["feedback"].split())[:1000])
+    score = float(value["score"])
+    return Grade(one.source, grader, round(score, 6), bool(value["pass"]) and score >= least, " ".join(value["feedback"].split())[:1000])
 
 
 def _told(one: Waiting) -> str:
@@ -124,51 +129,76 @@ Said = Mapping[str, tuple[str, str]]  # claim → accept or reject, and when (IS
 
 
 def by_people(store: Store, name: str, decided: Mapping[str, Said], least: float | None = None) -> list[Grading]:
-    """The grades that follow from what people said of single claims, one result a person, by name. A document is graded by a person who has decided all of its claims; the score is the share
-    that was accepted. What a person rejects is rejected, whatever becomes of the document. Of several people the one counts who decided last; each grade bears the time of its last decision,
-    so that the same call again changes nothing. `least` as in `grade`."""
+    """What follows from what people said of single claims, one result a person, by name. A claim is rejected while the newest decision on it says so, whatever becomes of its document; one that
+    nobody rejects any more is a candidate again. A document is graded by a person who has decided all of its claims; the score is the share that was accepted, and of several people the one
+    counts who decided last. A grade goes with the decisions that made it: `decided` names everybody who ever decided, without a claim where nothing of it stands. Each grade bears the time of
+    its last decision, so that the same call again changes nothing. `least` as in `grade`. Passed and failed are told by the grade that counts.
+    """
     check(least)
     collection = collections.get(store, name)
     done = {who: [0, 0, 0] for who in decided}
     feedback: dict[str, dict[str, str]] = {who: {} for who in decided}
     with collections.locked(store, name):
+        kept = grades.kept(store, collection)
         for one in grades.waiting(store, collection, people=True):
-            full = []
-            for who, said in decided.items():
-                if all(c.claim_id in said for c in one.claims):
-                    full.append((max(_time(said[c.claim_id][1]) for c in one.claims), who))
-                else:
+            said = _review(one, decided, [k for k in kept if k.grade.source == one.source], least)
+            best = grades.review(store, collection, one, said) if said.made or said.withdrawn or said.rejected or said.restored else None
+            full = {grade.grader.removeprefix("person:") for grade, _ in said.made}
+            for who in decided:
+                if who not in full or best is None:
                     done[who][2] += 1
-            entered = False
-            kept = [k for k in grades.kept(store, collection) if k.grade.source == one.source] if full else []
-            for at, who in sorted(full):
-                made, wrong = _by(one, who, decided[who], kept, least)
-                left = one.without(wrong)
-                same = any(k.grade == made and k.holds(left) and k.at == at for k in kept)
-                if same and ((at, who) != max(full) or (not entered and left.follows(made.passed) and _rejected(one, wrong))):
                     continue
-                entered = grades.enter(store, collection, one, made, {claim: grades.reason_of(who) for claim in wrong}, at=at) is not None
-            for _, who in full:
-                done[who][0 if made.passed else 1] += 1
-                if not made.passed:
-                    feedback[who][one.source] = made.feedback
-    return [Grading(name, f"person:{who}", done[who][0], done[who][1], 0, done[who][2], {}, feedback[who]) for who in sorted(decided)]
+                done[who][0 if best.passed else 1] += 1
+                if not best.passed:
+                    feedback[who][one.source] = best.feedback
+    return [Grading(name, f"person:{who}", done[who][0], done[who][1], 0, done[who][2], 0, {}, feedback[who]) for who in sorted(decided)]
 
 
-def _by(one: Waiting, who: str, said: Said, kept: Sequence[Kept], least: float | None) -> tuple[Grade, list[str]]:
-    """A person's grade of a document, and the claims that were rejected. Without `least` a grade that stands keeps its outcome."""
-    grader = f"person:{who}"
-    wrong = [c for c in one.claims if said[c.claim_id][0] == "reject"]
-    score = round(1 - len(wrong) / len(one.claims), 6)
-    told = f"{len(wrong)} of {len(one.claims)} claims rejected" + (f", as “{wrong[0].statement}”" if wrong else "")
-    left = one.without(c.claim_id for c in wrong)
-    known = next((k.grade for k in kept if k.grade.grader == grader and k.holds(left) and k.grade.score == score), None)
-    passed = known.passed if known is not None and least is None else score >= (PASS if least is None else least)
-    return Grade(one.source, grader, score, passed, told), [c.claim_id for c in wrong]
+def _review(one: Waiting, decided: Mapping[str, Said], kept: Sequence[Kept], least: float | None) -> Review:
+    newest: dict[str, tuple[dt.datetime, str, str]] = {}  # claim → when, who, what
+    for who, said in decided.items():
+        for c in one.claims:
+            if c.claim_id in said:
+                action, at = said[c.claim_id]
+                newest[c.claim_id] = max(newest.get(c.claim_id, (_BEGINNING, "", "")), (_time(at), who, action))
+    rejected = {claim: grades.reason_of(who) for claim, (_, who, action) in newest.items() if action == "reject"}
+    theirs = {grades.reason_of(who) for who in decided}
+    restored = [
+        c.claim_id for c in one.claims if c.status == "rejected" and c.claim_id not in rejected and (c.claim_id in newest or c.reason in theirs)
+    ]
+    others = [
+        c.claim_id for c in one.claims if c.status == "rejected" and c.claim_id not in rejected and c.claim_id not in restored
+    ]  # by somebody whose decisions lie elsewhere
+    rejected |= {c.claim_id: c.reason or "" for c in one.claims if c.claim_id in others}
+    left = one.without(rejected)
+    made = []
+    for who, said in sorted(decided.items()):
+        if all(c.claim_id in said for c in one.claims):
+            wrong = [c for c in one.claims if said[c.claim_id][0] == "reject"]
+            score = round(1 - len(wrong) / len(one.claims), 6)
+            told = f"{len(wrong)} of {len(one.claims)} claims rejected" + (f", as “{wrong[0].statement}”" if wrong else "")
+            known = next((k.grade for k in kept if k.grade.grader == f"person:{who}" and k.holds(left) and k.grade.score == score), None)
+            passed = known.passed if known is not None and least is None else score >= (PASS if least is None else least)
+            made.append((Grade(one.source, f"person:{who}", score, passed, told), max(_time(said[c.claim_id][1]) for c in one.claims)))
+    full = {grade.grader for grade, _ in made}
+    withdrawn = [
+        k.grade.grader
+        for k in kept
+        if k.grade.grader.removeprefix("person:") in decided and k.grade.grader.startswith("person:") and k.grade.grader not in full
+    ]
+    return Review(made, withdrawn, rejected, restored)
 
 
-def _rejected(one: Waiting, wrong: Sequence[str]) -> bool:
-    return all(c.status == "rejected" for c in one.claims if c.claim_id in wrong)
+def again(store: Store, collection: Collection) -> None:
+    """Gives claims that hold again the status that their document's grade gave them, where that was of the same claims in the same state."""
+    kept = grades.kept(store, collection)
+    for one in grades.waiting(store, collection):
+        best = next((k for k in kept if k.holds(one)), None)
+        if best is not None and not one.follows(best.grade.passed):
+            grades.enter(store, collection, one, best.grade, at=best.at, cost=best.cost)
+
+
+_BEGINNING = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def _time(said: str) -> dt.datetime:
@@ -176,5 +206,5 @@ def _time(said: str) -> dt.datetime:
     try:
         found = dt.datetime.fromisoformat(said)
     except ValueError:
-        return dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-    return found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)
+        return _BEGINNING
+    return max(_BEGINNING, (found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)))

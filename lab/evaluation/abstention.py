@@ -67,7 +67,10 @@ def abstention(answerable: Mapping[str, float], unanswerable: Mapping[str, float
     yes, no = np.sort(list(answerable.values())), np.sort(list(unanswerable.values()))
     curve = []
     finite = yes[np.isfinite(yes)]
-    for floor in dict.fromkeys(np.quantile(finite, np.linspace(0, 1, _POINTS + 1)).round(4)) if len(finite) else ():
+    # Rounded down: the question whose signal it is passes it as it is printed.
+    for floor in (
+        dict.fromkeys((np.floor(np.quantile(finite, np.linspace(0, 1, _POINTS + 1), method="lower") * 1e4) / 1e4).tolist()) if len(finite) else ()
+    ):
         curve.append([float(floor), float(np.mean(yes >= floor)), float(np.mean(no >= floor))])
     return {"auroc": auroc(list(yes), list(no)), "answerable": len(yes), "unanswerable": len(no), "curve": curve}
 

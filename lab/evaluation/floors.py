@@ -184,7 +184,7 @@ def _lowest(no: Sequence[float], rate: float) -> float:
     n = len(no)
     if upper_bound(0, n) > rate if n else True:
         raise CannotJudge(
-            f"{n} unanswerable questions cannot support {100 * rate:.3g} %: even if none passes it takes {needed(rate)}. Ask for more, or write more of them."
+            f'{n} unanswerable questions cannot support {100 * rate:.3g} %: even if none passes it takes {needed(rate)}. Ask for more, or write more of them (questions with "answerable": false).'
         )
     always = sum(math.isinf(v) and v > 0 for v in no)
     allowed = max((x for x in range(n) if upper_bound(x, n) <= rate), default=-1)

@@ -164,6 +164,8 @@ class Agreement:
 
 def in_words(found: Mapping[str, Any]) -> str:
     """An agreement, as recorded, in one line for people."""
+    if not found["good"] + found["bad"]:
+        return f"judge {found['judge']} came to no verdict on any of {found['unjudged']} labelled answers of {found['labels']}"
     kappa = "no κ, as one side said one thing only" if found["kappa"] is None else f"κ {found['kappa']:.2f}"
     left = f", {found['unjudged']} left unjudged" if found["unjudged"] else ""
     return (

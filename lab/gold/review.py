@@ -117,8 +117,24 @@ def parse(path: Path) -> list[tuple[int, Decision]]:
         for name, value in known.items():
             if type(value) is not (int if name in {"start", "end", "grade"} else str):
                 raise UsageError(f"{path} line {number} has {json.dumps(value)} for {name}.")
-        found.append((number, Decision(**known)))
+        one = Decision(**known)
+        if not one.who.strip() or not one.who.isprintable():
+            raise UsageError(f"{path} line {number} names nobody who could have decided: {json.dumps(one.who)}.")
+        try:
+            when(one.at)
+        except ValueError:
+            raise UsageError(f"{path} line {number} has {json.dumps(one.at)} for at: a time as 2026-01-31T12:00:00Z is needed.") from None
+        found.append((number, one))
     return found
+
+
+def when(at: str) -> dt.datetime:
+    """The time of a decision; UTC where it does not say. ValueError for what is no time since 1970."""
+    found = dt.datetime.fromisoformat(at)
+    found = found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)
+    if not 1970 <= found.year < 9999:
+        raise ValueError(at)
+    return found.astimezone(dt.UTC)
 
 
 def read_queue(folder: Path) -> list[dict[str, Any]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lab.errors import UsageError
-from lab.gold.review import ACTIONS, Decision, Item, append, parse
+from lab.gold.review import ACTIONS, Decision, Item, append, parse, when
 from lab.records import GoldSet
 
 AROUND = 300  # signs of the document before and after the span
@@ -29,15 +30,17 @@ def page(gold: GoldSet, items: Sequence[Item], around: Callable[[Item], tuple[st
     return (Path(__file__).parent / "templates" / "review.html").read_text(encoding="utf-8").replace("__DATA__", safe)
 
 
-def take(folder: Path, gold: GoldSet, file: Path, *, gone: bool = False) -> tuple[int, int]:
+def take(folder: Path, gold: GoldSet, file: Path, *, gone: bool = False, actions: Sequence[str] = ACTIONS) -> tuple[int, int]:
     """Adds the decisions of a saved file to those of the set: (how many were new, how many were about what the set no longer holds). Raises UsageError, and adds nothing, where a line is none
     or judges another set; with `gone` only where all of them do: the set may have lost items since the page was made."""
     known = {q.question_id for q in gold.questions}
     found: list[Decision] = []
     left_out = 0
     for number, decision in parse(file):
-        if decision.action not in ACTIONS:
-            raise UsageError(f"{file} line {number} has the action {decision.action!r}: it must be one of {', '.join(ACTIONS)}.")
+        if decision.action not in actions:
+            raise UsageError(f"{file} line {number} has the action {decision.action!r}: it must be one of {', '.join(actions)}.")
+        if when(decision.at) > dt.datetime.now(dt.UTC) + dt.timedelta(days=1):
+            raise UsageError(f"{file} line {number} was decided at {decision.at}, which is yet to come: set the clock of that machine, and the line.")
         if decision.question not in known and gone:
             left_out += 1
             continue

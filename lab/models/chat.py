@@ -24,7 +24,8 @@ _LONGEST = 1_000_000  # characters that are read of an answer
 _LOOKED = 2_000_000  # characters that are looked at for brackets that close
 _FENCE = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
 _OPENED = re.compile(r"[{\[]")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_DEEPEST = 100  # brackets in brackets: what is deeper is no answer to a question of ours
 
 
 class Malformed(LabError):
@@ -50,6 +51,8 @@ class Chat:
     """`ask` gives parsed JSON. Temperature 0 and a seed: as repeatable as the server is."""
 
     def __init__(self, url: str, model: str, key: str = "") -> None:
+        if not model.isprintable():
+            raise UsageError(f"the model's name {model!r} holds control characters: check LAB_CHAT_MODEL.")
         self.model = model
         self.wire = Wire(url, key, "chat server", "LAB_CHAT", model)
         end = re.search(r"(/v\d+)?(/chat/completions)?$", self.wire.url)
@@ -82,6 +85,8 @@ class Chat:
                 if not said:
                     return Reply(clean(value), clean(text), asked, answered, calls)
                 wrong = wrong or said
+            if len(text) >= _LONGEST:
+                wrong = f"it is longer than {_LONGEST:,} characters"
             wrong = wrong or "it holds no JSON"
             messages = [*messages[:2], {"role": "assistant", "content": text[:4000]},
                         {"role": "user", "content": f"That was not the JSON asked for ({wrong}). Answer again with one JSON object, and nothing else."}]  # fmt: skip
@@ -133,7 +138,7 @@ def _count(value: Any) -> int:
 
 
 def clean(value: Any) -> Any:
-    """A value without what no file, database or terminal should hold: lone surrogates, and control characters but for tab and line ends.
+    """A value without what no file, database or terminal should hold: lone surrogates, and control characters (those that turn the direction of writing too) but for tab and line ends.
 
     >>> clean({"a": ["red\\x1b[31m", "\\ud800"]})
     {'a': ['red [31m', '?']}
@@ -197,6 +202,8 @@ def _balanced(text: str) -> str | None:
             quoted = True
         elif sign in "{[":
             depth += 1
+            if depth > _DEEPEST:
+                return None
         elif sign in "}]":
             depth -= 1
             if depth == 0:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from lab.errors import LabError, unknown
+from lab.errors import LabError, UsageError, unknown
 
 
 class Embedder(Protocol):
@@ -147,6 +147,11 @@ def _make(name: str) -> Embedder:
         from lab.models.sentence import SentenceModel
 
         return SentenceModel(name, name)
+    if sign and kind == "function":
+        raise UsageError(
+            "the vectors of this collection were made by a function that this process does not have: in Python, open it first by KnowledgeBase(embed=that function, collection=…); "
+            "or do without vectors (search with --dense none, extract claims with --no-embed)."
+        )
     raise unknown("embedder", name, _REGISTRY)
 
 

@@ -42,8 +42,15 @@ class Wire:
         self.variable = variable
         self.said = said or f"{variable}_URL"
         self.model = model
-        if urlsplit(self.url).scheme not in {"http", "https"} or not urlsplit(self.url).hostname:
+        try:
+            parts = urlsplit(self.url)
+            fits = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0) and self.url.isprintable()
+        except ValueError:
+            fits = False
+        if not fits:
             raise UsageError(f"{self.said} {redact(url)!r} is no address: it must look like http://localhost:8080.")
+        if not (key.isascii() and key.isprintable()):
+            raise UsageError(f"{variable}_KEY holds signs that no key has: only printable ASCII can be sent.")
 
     @property
     def where(self) -> str:
@@ -75,26 +82,27 @@ class Wire:
             wait = PAUSE * 2**attempt
             try:
                 response = self._client.post(self.url + path, json=body)
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
                 said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
                 continue
             text = plain(response.text[:200])
             if response.status_code == 429 or response.status_code >= 500:
                 said = f"status {response.status_code} {text}"
                 after = response.headers.get("retry-after", "")
-                wait = max(wait, min(float(after), 30.0)) if after.isdigit() else wait
+                wait = max(wait, min(float(after), 30.0)) if after.isascii() and after.isdigit() else wait
                 continue
             if response.status_code == 404 and missing_ok and "model" not in text.lower():
                 return None
             if response.status_code in {401, 403}:
                 raise UsageError(f"{self.where} refuses the key (status {response.status_code}): set {self.variable}_KEY.")
             if response.status_code != 200:
+                mend = f"check {self.said}" if response.status_code < 400 else f"check the model's name {self.model!r}"
                 raise Refusal(
-                    f"{self.where} refused {path or 'the request'} (status {response.status_code} {redact(text)}): check the model's name {self.model!r}.",
+                    f"{self.where} refused {path or 'the request'} (status {response.status_code} {redact(text)}): {mend}.",
                     response.status_code,
                 )
             try:
                 return response.json()
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise LabError(f"{self.where} answered {path or 'the request'} with something else than JSON: check {self.said}.") from None
         raise ServerError(f"{self.where} did not answer after {TRIES} tries ({redact(said)}): check that it runs, and {self.said}.")

@@ -181,10 +181,10 @@ def synthesise(context: Context, model: Chat | None = None, min_faithfulness: fl
         reply = model.ask(prompt.SYSTEM, prompt.prompt(question, block), prompt.SCHEMA)
         text = " ".join(str(reply.value["answer"]).split()) if reply.value["sufficient"] else ""
         cost = {"calls": reply.calls, "prompt_tokens": reply.asked, "completion_tokens": reply.answered}
-    if not text:
+    checked = citing.check(text, block_texts(block), question)
+    if not checked:  # nothing, or nothing but citations
         told = "The passages that were found do not suffice to answer this question."
         return Answer(question, name, "no_relevant_context", None, (), block, (), told, escalation, answerer, cost)
-    checked = citing.check(text, block_texts(block), question)
     known = {p.n for p in block}
     sources = [n for n in citing.cited(text) if n in known]
     faithful = citing.faithfulness(checked) or 0.0

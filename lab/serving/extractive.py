@@ -21,20 +21,25 @@ def extract(question: str, block: Sequence[Passage], *, ranked: bool = True) -> 
     """
     wanted = set(content_stems(question))
     cut = [(p, p.text[a:b]) for p in block if not p.orders for a, b in sentences(p.text)]
+    cut = [
+        (p, text) for p, text in cut if not (p.cut and p.text.endswith(text))
+    ] or cut  # half a sentence is no quotation, where there is a whole one
     stems = [set(content_stems(text)) for _, text in cut]
     often = {word: sum(word in s for s in stems) for word in wanted}
     weight = {word: math.log(1 + len(cut) / (1 + count)) for word, count in often.items()}
+    shared = [sum(weight[w] for w in wanted & s) for s in stems]
     scored = sorted(
         (
-            ((sum(weight[w] for w in wanted & s) / (1 + 0.1 * math.log(1 + len(s))) + 1e-3) / (math.sqrt(p.n) if ranked else 1.0), -at, p, text)
+            ((shared[at] / (1 + 0.1 * math.log(1 + len(s))) + 1e-3) / (math.sqrt(p.n) if ranked else 1.0), -at, p, text)
             for at, ((p, text), s) in enumerate(zip(cut, stems, strict=True))
             if s
         ),
         key=lambda entry: entry[:2],
         reverse=True,
     )
-    kept = [entry for entry in scored if wanted and entry[0] >= _LEAST * scored[0][0]][:_QUOTED]
-    kept = kept or scored[:1]  # no word is shared: the best passage was found by meaning
+    kept = [entry for entry in scored if entry[0] >= _LEAST * scored[0][0]][
+        : _QUOTED if any(shared) else 1
+    ]  # no word is shared: the best passage was found by meaning
     quotes = []
     for _, _, p, text in kept:
         plain = unmarked(text).lstrip("#>-*• ").strip()

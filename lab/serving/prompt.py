@@ -37,6 +37,7 @@ class Passage:
     result: Result
     text: str  # as it stands in the block
     orders: str = ""
+    cut: bool = False  # whether its end did not fit
 
     @property
     def section(self) -> str:
@@ -89,7 +90,7 @@ def passages(results: Sequence[Result], budget: int, count: Callable[[str], int]
             words = text.split(" ")
             while len(words) > 1 and count(f"{made.head}\n{' '.join(words)}\n{FENCE}\n") > budget:
                 words = words[: max(1, len(words) * 9 // 10)]
-            made = Passage(1, result, " ".join(words) + " …", made.orders)
+            made = Passage(1, result, " ".join(words) + " …", made.orders, cut=True)
             cost = budget
         kept.append(made)
         spent += cost

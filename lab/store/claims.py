@@ -67,6 +67,7 @@ class Claim:
     chunk_key: int | None
     score: float = 0.0
     similarity: float | None = None
+    reason: str | None = None  # why it was rejected, where that was read
 
     @property
     def chunk_id(self) -> str:

@@ -191,6 +191,9 @@ def test_a_budget_ends_it_and_the_same_command_goes_on(plant: tuple[Store, Path]
     by = model(models, ("Pumps", {"claims": GOOD}), ("Doors", {"claims": DOOR}))
     done = extract(store, "c", by="chat", chat=by.chat, budget=50)
     assert (done.documents, done.left, len(by.asked)) == (1, 1, 1)
+    broken = model(models, ("Pumps", "never"), ("Doors", "never"))
+    done = extract(store, "c", by="chat", chat=Chat(broken.url, "broken"), budget=50)
+    assert (done.malformed, done.left, len(broken.asked)) == (1, 1, 2), "what cannot be read is told as that, and not as the budget"
     assert extract(store, "c", by="chat", chat=by.chat).documents == 1 and len(by.asked) == 2
 
 
@@ -335,9 +338,11 @@ def test_an_edit_that_is_undone(plant: tuple[Store, Path], models: list[Model], 
     stats = lab("claims", "stats", "c", "--json", store=store).json
     assert stats["documents"] == {"passed": 1, "failed": 0} and {c["status"] for c in stats["claims"]} == {"stale", "verified"}
     assert extract(store, "c").kept == 1 and extract(store, "c", by="chat", chat=by.chat).kept == 2
-    done = grade(store, "c", chat=by.chat)
-    assert (done.passed, done.cost["calls"], len(by.asked)) == (1, 0, 4)
     assert lab("claims", "stats", "c", "--json", store=store).json == before
+    done = grade(store, "c", chat=by.chat)
+    assert (done.passed, done.unchanged, done.cost["calls"], len(by.asked)) == (0, 2, 0, 4)
+    again = grade(store, "c", chat=by.chat, least=0.8)
+    assert (again.passed, again.unchanged, len(by.asked)) == (0, 2, 4), "the same least score changes nothing"
 
 
 def by_hand(path: Path, store: Store, *said: tuple[str, str, str, str]) -> Path:
@@ -393,3 +398,66 @@ def test_two_people_and_what_is_gone(
     assert {s: status for s, (status, _) in held(store).items()} == {night: "rejected", valve: "verified"}, "what is gone counts for no share"
     other = by_hand(tmp_path / "other.jsonl", store, ("ann", night, "accept", "2026-03-04T10:00:00Z"))
     assert lab("claims", "review", "c", "--take", str(other), store=store).code == 2
+
+
+def test_one_rejection_holds_and_what_is_undone_goes(plant: tuple[Store, Path], models: list[Model], lab: Lab, tmp_path: Path) -> None:
+    """A person's word on one claim counts before the document is decided, against the model too; taken back, it leaves nothing behind."""
+    store, _ = plant
+    night, valve = "The duty pump runs at night.", "A relief valve opens at 12 bar."
+    good = ("Document:", {"score": 1, "pass": True, "feedback": "fine"})
+    by = model(models, ("Title: Pumps", {"claims": GOOD}), ("Title: Doors", {"claims": []}), good)
+    extract(store, "c", by="chat", chat=by.chat)
+
+    def take(*said: tuple[str, str, str, str]) -> Any:
+        told = lab("claims", "review", "c", "--take", str(by_hand(tmp_path / "d.jsonl", store, *said)), "--json", store=store)
+        assert told.code == 0, told.err
+        return {s: status for s, (status, _) in held(store).items()}
+
+    assert take(("ann", night, "reject", "2026-03-01T10:00:00Z")) == {night: "rejected", valve: "candidate"}
+    assert grade(store, "c", chat=by.chat).passed == 1
+    assert held(store)[night][0] == "rejected" and recall(store, "c", "duty pump night").claims == []
+    assert take(("ann", night, "undo", "2026-03-01T10:01:00Z")) == {night: "candidate", valve: "verified"}
+    assert lab("claims", "stats", "c", "--json", store=store).json["documents"] == {"passed": 0, "failed": 0}, "the grade was of other claims"
+    low = model(models, ("Document:", {"score": 0.3, "pass": False, "feedback": "no"}))
+    assert grade(store, "c", chat=Chat(low.url, "low")).failed == 1
+    yes = [("ann", night, "accept", "2026-03-02T10:00:00Z"), ("ann", valve, "accept", "2026-03-02T10:00:00Z")]
+    assert set(take(*yes).values()) == {"verified"}
+    back = [("ann", night, "undo", "2026-03-02T10:01:00Z"), ("ann", valve, "undo", "2026-03-02T10:01:00Z")]
+    assert set(take(*back).values()) == {"candidate"}, "the model's grade counts again"
+    no = [("ann", night, "reject", "2026-03-03T10:00:00Z"), ("ann", valve, "reject", "2026-03-03T10:00:00Z")]
+    assert set(take(*no).values()) == {"rejected"} and lab("claims", "stats", "c", "--json", store=store).json["documents"] == {
+        "passed": 0,
+        "failed": 1,
+    }
+    back = [("ann", night, "undo", "2026-03-03T10:01:00Z"), ("ann", valve, "undo", "2026-03-03T10:01:00Z")]
+    assert set(take(*back).values()) == {"candidate"}
+    assert store.rows("select grader from kb_c.claim_grades order by 1") == [("chat:low",), ("chat:scripted",)]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"at": "0001-01-01T00:00:00+14:00"}, "for at"), ({"at": "not a time"}, "for at"), ({"at": "9999-12-31T00:00:00Z"}, "for at"), ({"at": "2999-12-31T00:00:00Z"}, "yet to come"),
+        ({"who": "n\u0000"}, "names nobody"), ({"who": "\ud800"}, "names nobody"), ({"who": " "}, "names nobody"), ({"action": "edit"}, "accept, reject, undo"), ({"action": "judge"}, "accept, reject, undo"),
+    ],
+)  # fmt: skip
+def test_decisions_that_are_none_leave_nothing_behind(
+    change: dict[str, str], said: str, plant: tuple[Store, Path], models: list[Model], lab: Lab, tmp_path: Path
+) -> None:
+    store, _ = plant
+    extract(store, "c", by="chat", chat=model(models, ("Pumps", {"claims": GOOD}), ("Doors", {"claims": DOOR})).chat)
+    file = by_hand(tmp_path / "d.jsonl", store, *((("ann", c["statement"], "accept", "2026-03-01T10:00:00Z")) for c in GOOD))
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps(row | change) + "\n" for row in rows))
+    told = lab("claims", "review", "c", "--take", str(file), store=store)
+    assert told.code == 2 and said in told.err, told.err
+    assert lab("claims", "stats", "c", store=store).code == 0 and not store.rows("select from kb_c.claim_grades")
+    assert read(tmp_path / "home" / "claims" / "c") == []
+
+
+@pytest.mark.parametrize("depth", [120, 600, 900, 5000])
+def test_an_answer_that_is_too_deep_is_none(depth: int, plant: tuple[Store, Path], models: list[Model]) -> None:
+    store, _ = plant
+    deep = json.dumps({"claims": GOOD})[:-1] + ', "more": ' + "[" * depth + "]" * depth + "}"
+    done = extract(store, "c", by="chat", chat=model(models, ("Pumps", deep), ("Doors", {"claims": DOOR})).chat)
+    assert (done.malformed, done.new) == (1, 1)

@@ -125,6 +125,8 @@ def test_purge_removes_its_own_home_and_nothing_else(tmp_path: Path) -> None:
     home = tmp_path / "home"
     command(home, "up")
     assert command(home, "purge").returncode == 2
+    for name in ("cache", "claims", "claims-cache", "answer-cache", "gold-cache", "rerankers"):  # what other commands leave there
+        (home / name).mkdir()
     (home / "mine.txt").write_text("x")
     assert "mine.txt" in command(home, "purge", "--yes").stderr
     (home / "mine.txt").unlink()

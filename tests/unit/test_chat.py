@@ -177,3 +177,28 @@ def test_what_is_kept_and_what_is_not(tmp_path: Any, monkeypatch: pytest.MonkeyP
     assert ask(model, spent, "answer-cache", "v", "s", "u", SCHEMA) == {"question": "b"} and len(fake.asked) == 4
     remembered = Remembered(Chat(Fake(lambda path, body: (200, said('{"question": "x\\ud800"}'))).url, "m"), "gold-cache", "v")
     assert remembered.ask("s", "u", SCHEMA).value == remembered.ask("s", "u", SCHEMA).value == {"question": "x?"}
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "said"), [("http://[::1", "", "is no address"), ("http://a:b", "", "is no address"), ("http://x:99999", "", "is no address"), ("http://x", "ключ", "LAB_CHAT_KEY"), ("http://x", "a\nb", "LAB_CHAT_KEY")]
+)  # fmt: skip
+def test_addresses_and_keys_that_are_none(url: str, key: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Chat(url, "m", key)
+
+
+def test_an_odd_time_to_wait_is_none() -> None:
+    from lab.models.wire import Wire
+
+    fake = Fake(lambda path, body: (429 if len(fake.asked) == 1 else 200, said('{"question": "a"}')), {"Retry-After": "\u00b2"})
+    assert Wire(fake.url, "", "chat server", "LAB_CHAT", "m").post("/", {}) == said('{"question": "a"}')
+
+
+def test_what_is_redirected_is_a_wrong_address() -> None:
+    with pytest.raises(LabError, match=r"status 302 .*: check LAB_CHAT_URL"):
+        Chat(Fake(lambda path, body: (302, {})).url, "m").ask("s", "u", SCHEMA)
+
+
+def test_an_answer_without_end_is_told_as_such() -> None:
+    with pytest.raises(Malformed, match="longer than 1,000,000 characters"):
+        Chat(Fake(lambda path, body: (200, said('{"question": "' + "a" * 1_100_000 + '"}'))).url, "m").ask("s", "u", SCHEMA)

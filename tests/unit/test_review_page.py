@@ -87,7 +87,7 @@ def test_a_saved_file_goes_on_elsewhere(gold: GoldSet, tmp_path: Path, browser: 
 
 
 def test_decisions_on_another_set_are_refused(gold: GoldSet, tmp_path: Path) -> None:
-    line = {"at": "2026", "who": "Bob", "item": "q:z", "question": "z", "action": "accept"}
+    line = {"at": "2026-01-01", "who": "Bob", "item": "q:z", "question": "z", "action": "accept"}
     for change, said in (({}, "which g does not hold"), ({"question": "q1", "action": "maybe"}, "the action 'maybe'"), ({"grade": "2"}, "for grade")):
         (tmp_path / "d.jsonl").write_text(json.dumps(line | change) + "\n")
         with pytest.raises(UsageError, match=said):

@@ -5,7 +5,8 @@
     kb.search("When do autumn leaves peak in Kyoto?", k=3)      # [("kyoto-guide", "Kyoto in …", 0.187), …]
 
 It is an ordinary collection, cut by paragraphs of at most 40 words and searched by vectors alone, exactly: with `collection=NAME` it stays, and everything else of the lab
-(`lab run NAME`, `lab search NAME`) works on it.
+(`lab run NAME`, `lab search NAME`) works on it. Where `embed` is a function of your own, only this process has it: elsewhere open the knowledge base by the same function first, or search with
+`--dense none`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import hashlib
 import json
 import secrets
 import tempfile
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -64,6 +66,7 @@ class KnowledgeBase:
             raise UsageError("the collection's name is empty: name one, or leave it out.")
         self.embedder = _named(embed, collection is None)
         self.collection = collection or f"kb_{secrets.token_hex(6)}"
+        self._lock = threading.RLock()  # any thread may ask
         self._texts: dict[str, str] = {}
         self._fresh = False
         self._held = _Held(store, None if collection else self.collection, self.embedder)
@@ -74,9 +77,10 @@ class KnowledgeBase:
         """The store, opened where it is not open yet. UsageError after `close()`."""
         if not self._end.alive:
             raise UsageError("this knowledge base is closed: make another one.")
-        if self._held.store is None:
-            self._held.store = connect()
-        return self._held.store
+        with self._lock:
+            if self._held.store is None:
+                self._held.store = connect()
+            return self._held.store
 
     def add_document(self, source: str, text: str) -> None:
         """Takes a text under a name; the same name again replaces it. It is cut and embedded before the next search. UsageError for a name or a text that is empty."""
@@ -87,8 +91,9 @@ class KnowledgeBase:
                 raise UsageError(f"a document needs a name and a text: {what} is empty.")
         if any(sign in source for sign in "\0\n\r") or source != source.encode("utf-8", "replace").decode("utf-8"):
             raise UsageError(f"{source!r} cannot name a document: leave line ends, NUL and half characters out of it.")
-        self._fresh = self._fresh or self._texts.get(source) != text
-        self._texts[source] = text
+        with self._lock:
+            self._fresh = self._fresh or self._texts.get(source) != text
+            self._texts[source] = text
 
     def search(self, query: str, k: int = 3) -> list[tuple[str, str, float]]:
         """(source, text, cosine rounded to three decimals) of the `k` nearest passages, nearest first; only those above 0."""
@@ -117,6 +122,10 @@ class KnowledgeBase:
 
     def _ready(self) -> bool:
         """Brings what was added into the collection; whether there is one."""
+        with self._lock:
+            return self._brought()
+
+    def _brought(self) -> bool:
         there = next((c for c in collections.all_collections(self.store) if c.name == self.collection), None)
         if there is not None and there.embedder != self.embedder:
             raise UsageError(
@@ -202,7 +211,7 @@ class _Function:
         if not np.isfinite(row).all():
             raise UsageError(f"embed gave NaN or infinity for {text[:40]!r}: it must give a list of numbers.")
         most = float(np.abs(row).max())
-        return (row / most if most > 1e15 else row).astype(np.float32)  # only its direction counts, and its length would not fit
+        return (row / most if most > 1e15 or 0 < most < 1e-15 else row).astype(np.float32)  # only its direction counts, and its length would not fit
 
     def count_tokens(self, text: str) -> int:
         return round(len(text.split()) * 1.3)

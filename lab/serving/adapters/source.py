@@ -21,7 +21,7 @@ class Source:
         base = named(settings) if isinstance(settings, str) else settings or Settings()
         self.collection = collection
         self.settings = base.with_words({name: str(value) for name, value in flags.items()})
-        self._given = store
+        self.given = store
         self._opened: list[Store] = []
         self._opening = threading.Lock()
         weakref.finalize(self, _close, self._opened)
@@ -29,8 +29,8 @@ class Source:
     @property
     def store(self) -> Store:
         """The store, opened where it is not open yet."""
-        if self._given is not None:
-            return self._given
+        if self.given is not None:
+            return self.given
         with self._opening:
             if not self._opened:
                 self._opened.append(connect())
@@ -45,6 +45,12 @@ class Source:
             self.settings if corpus.collection.dim is not None or self.settings.dense == "none" else self.settings.with_words({"dense": "none"})
         )
         return search(corpus, question, settings=settings).results
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Source:
+        return Source(self.collection, self.settings, self.given, {})  # a copy opens a store of its own
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Source, (self.collection, self.settings, self.given, {})
 
     def close(self) -> None:
         """Closes the store that was opened here."""
