@@ -14,7 +14,7 @@ from typing import Any
 from lab.corpus.fences import harmless
 from lab.errors import UsageError
 from lab.models.chat import Chat, configured
-from lab.models.embedders import embedder
+from lab.models.embedders import counter
 from lab.retrieval.context import Corpus
 from lab.retrieval.everything import everything
 from lab.retrieval.search import open_corpus, search
@@ -131,7 +131,7 @@ def retrieve(
     if not question.strip():
         raise UsageError("the question is empty.")
     corpus = open_corpus(store, name)
-    count = embedder(corpus.collection.embedder).count_tokens
+    count = counter(corpus.collection.embedder)
     escalation = collections.escalation(store, corpus.collection)
     if stuff:
         if flags:

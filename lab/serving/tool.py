@@ -11,7 +11,7 @@ from typing import Any
 
 from lab.config import trace
 from lab.errors import UsageError, unknown
-from lab.models.embedders import embedder
+from lab.models.embedders import counter
 from lab.records import Result, SearchResult
 from lab.retrieval.recall import recall
 from lab.retrieval.search import open_corpus, search
@@ -84,7 +84,7 @@ def search_knowledge_base(
         chosen = chosen.with_words({"dense": "none"})
     found = search(corpus, query, settings=chosen)
     _trace(store, name, query, chosen, found)
-    passages, left_out = _fitting(found.results, max_tokens, embedder(corpus.collection.embedder).count_tokens)
+    passages, left_out = _fitting(found.results, max_tokens, counter(corpus.collection.embedder))
     return {
         "schema_version": 1,
         "collection": name,

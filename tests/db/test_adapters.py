@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,11 +14,13 @@ import pytest
 
 from lab.corpus.ingest import ingest
 from lab.errors import UsageError
+from lab.models.embedders import unregister
 from lab.retrieval.search import open_corpus, search
+from lab.serving.adapters import knowledge_base
 from lab.serving.adapters.knowledge_base import Embed, KnowledgeBase, keyword_embed, minilm_embed
 from lab.store import collections
 from lab.store.connect import Store
-from tests.conftest import write
+from tests.conftest import Lab, write
 from tests.db.test_answers import DOORS, VALVES, Scripted
 
 QUESTION = "At which pressure does the relief valve open?"
@@ -89,10 +93,41 @@ def test_the_function_that_was_given_is_the_one_that_is_called(store: Store) -> 
     assert store.rows("select count(*) from lab.embeddings where model_digest like 'function-%'") == [(0,)]
 
 
+def test_a_function_belongs_to_its_process(store: Store, lab: Lab) -> None:
+    """Elsewhere its collection is searched by words, and what needs vectors says what to do, before anything is written."""
+    with KnowledgeBase(embed=lambda text: [float(text.count("z")), 1.0], collection="notes", store=store) as kb:
+        kb.add_document("z", "The zebra must be fed.")
+        assert len(kb) == 1
+    unregister(kb.embedder)
+    for words in (["search", "notes", "zebra"], ["claims", "extract", "notes"], ["answer", "notes", "zebra"]):
+        told = lab(*words, store=store)
+        assert told.code == 2 and "KnowledgeBase(embed=that function" in told.err, words
+    assert not store.rows("select from kb_notes.claims")
+    assert lab("search", "notes", "zebra", "--dense", "none", store=store).code == 0
+    assert "must be fed" in lab("answer", "notes", "zebra", "--dense", "none", store=store).out
+    assert lab("claims", "extract", "notes", "--no-embed", store=store).code == 0
+
+
+def test_a_knowledge_base_is_asked_from_threads(tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    made: list[int] = []
+    held = knowledge_base.connect
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(knowledge_base, "connect", lambda: (made.append(1), held())[1])
+        with KnowledgeBase(embed="keyword") as kb, ThreadPoolExecutor(4) as pool:
+            kb.add_document("a", "red leaves")
+            assert [found[0][0] for found in pool.map(kb.search, ["leaves"] * 8)] == ["a"] * 8
+    assert made == [1]
+
+
 def test_large_numbers_are_scaled(store: Store) -> None:
     with KnowledgeBase(embed=lambda text: [1e300 * text.count("a"), 1e300 * text.count("b")], store=store) as kb:
         kb.add_document("a", "aaa")
         assert kb.search("ab") == [("a", "aaa", 0.707)]  # (1, 0) and (1, 1)/√2
+    with KnowledgeBase(embed=lambda text: [1e-300 * text.count("a"), 1e-300 * text.count("b")], store=store) as kb:
+        kb.add_document("a", "aaa")
+        assert kb.search("ab") == [("a", "aaa", 0.707)]
 
 
 def test_a_named_one_is_a_collection_that_stays(store: Store) -> None:
@@ -174,6 +209,14 @@ def test_langchain(plant: Store) -> None:
         LabRetriever(collection="c", store=plant, flags={"rrfk": 60})
     with pytest.raises(ValueError, match="rrf_k"):
         LabRetriever(collection="c", store=plant, rrf_k=60)
+    with pytest.raises(UsageError, match="k is a field of its own"):
+        LabRetriever(collection="c", store=plant, flags={"k": 5})
+    retriever.k = 1
+    assert len(retriever.invoke(QUESTION)) == 1 and len(retriever.model_copy(update={"k": 2}).invoke(QUESTION)) == 2
+    with pytest.raises(UsageError, match="nope"):
+        retriever.model_copy(update={"collection": "nope"}).invoke(QUESTION)
+    alone = LabRetriever(collection="c", k=2)
+    assert pickle.loads(pickle.dumps(alone)).k == copy.deepcopy(alone).k == 2
 
 
 def test_llama_index(plant: Store) -> None:
@@ -213,6 +256,8 @@ def test_a_graph_without_a_question(plant: Store) -> None:
 
     with pytest.raises(UsageError, match="was given no question"):
         answering("c", store=plant).invoke({})
+    with pytest.raises(UsageError, match="unknown"):
+        answering("c", store=plant, foo=1)
 
 
 def test_first_asked_from_threads(tmp_path: Path) -> None:

@@ -177,3 +177,27 @@ def test_a_question_that_leans_on_the_one_before_it(plant: Store, lab: Lab) -> N
     told = lab(*words, "--rewrite", "rules", store=plant).json
     assert "relief valve" in told["question"] and "six months" in told["answer"]
     assert lab(*words, store=plant).json["question"] == "What about its tests on the bench?", "nobody asked for a rewrite"
+
+
+def test_an_answer_of_citations_alone_is_none(plant: Store, servers: list[Scripted]) -> None:
+    for said in ("[1]", "[1] [2].", "…"):
+        found = answer(
+            plant,
+            "c",
+            "At which pressure does the relief valve open?",
+            answerer="chat",
+            chat=scripted(servers, {"answer": said, "sufficient": True}).chat,
+        )
+        assert (found.answer, found.status, found.sources) == (None, "no_relevant_context", ())
+
+
+def test_where_no_word_is_shared_one_sentence_is_quoted(plant: Store) -> None:
+    found = answer(plant, "c", "zzzz qqq", dense="exact", lexical="none")
+    assert found.answer is None or found.answer.count("“") == 1
+
+
+def test_half_a_sentence_is_no_quotation(store: Store, tmp_path: Path) -> None:
+    text = "The relief valve opens. " + "The relief valve of the northern line opens " + "slowly and " * 50 + "late."
+    ingest(write(tmp_path / "d", {"valves.md": text}), "c", store=store, embedder="keyword")
+    found = answer(store, "c", "When does the relief valve of the northern line open?", budget=60)
+    assert found.passages[0].cut and found.answer == "“The relief valve opens.” [1]"
