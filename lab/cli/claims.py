@@ -93,7 +93,7 @@ def review(
     from lab.cli.review import sit, write_page
     from lab.config import home
     from lab.corpus.grading import by_people, check
-    from lab.gold.review import read, standing
+    from lab.gold.review import read, standing, when
     from lab.gold.sheet import take as take_in
     from lab.store import collections
     from lab.store.connect import connect
@@ -121,7 +121,7 @@ def review(
                 say(f"{gone} decisions are about claims that no passage holds any more: they were left out.")
         else:
             made = sit(store, known, folder, person, everything)[0]
-        decisions = read(folder)
+        decisions = sorted(read(folder), key=lambda d: when(d.at))  # an old page that is taken late undoes nothing newer
         people: dict[str, dict[str, tuple[str, str]]] = {d.who: {} for d in decisions}
         for (whose, item), d in standing(decisions).items():
             people[whose][item.removeprefix("q:")] = d.action, d.at

@@ -25,6 +25,9 @@ NO_CLAIM = "it is no claim: an object with a statement in words"
 _READ = 100  # claims of one answer at most
 _QUOTED = 1_000  # characters that are kept of a quote that stands nowhere
 _ANSWERED = 4_000  # tokens of an answer at most: 15 claims with their quotes
+_UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\uff66-\uff9f]"
+)  # writing without spaces: words cannot be told apart by them
 _WINDOW = 12_000  # characters of passages in one call, about 3,000 tokens
 _ASK = (
     "You take single facts out of the passages of one document. Write {least} to {most} claims, those that a reader of the document would look up. Each claim is one fact in one sentence of at "
@@ -56,6 +59,7 @@ def of_document(chat: Chat, spent: Spent, source: str, title: str, text: str, sp
     """
     windows = list(_windows(text, spots))
     found: list[NewClaim] = []
+    none = 0
     for window in windows:
         if spent.over:
             return None
@@ -69,9 +73,10 @@ def of_document(chat: Chat, spent: Spent, source: str, title: str, text: str, sp
         for item in value["claims"][:_READ]:
             claim = _claim(item, source, text, window) if isinstance(item, dict) else None
             if claim is None:
-                spent.rejected[NO_CLAIM] += 1
+                none += 1
             else:
                 found.append(claim)
+    spent.rejected[NO_CLAIM] += none
     return _at_most(_once(found))
 
 
@@ -106,10 +111,12 @@ def _claim(item: dict[str, Any], source: str, text: str, window: Sequence[Spot])
     if len(statement) > LONGEST:
         reason = reason or f"it has {len(statement)} characters, more than {LONGEST}"
         statement = statement[: LONGEST - 1] + "…"
-    elif len(content_stems(quote)) < 2:
-        reason = reason or "its quote is a single word"
-    elif not set(content_stems(statement)) & set(content_stems(quote)):
-        reason = reason or "its quote shares no word with it"
+    elif not _UNSPACED.search(quote):
+        held = set(content_stems(quote))
+        if len(words(quote)) < 2 and not any(sign.isdigit() for sign in quote):
+            reason = reason or "its quote is a single word"
+        elif held and not held & set(content_stems(statement)):
+            reason = reason or "its quote shares no word with it"
     kind = re.sub(r"[\W_]+", "-", str(item.get("kind") or "").lower()).strip("-")[:40] or "statement"
     said = text[place[0] : place[1]] or quote[:_QUOTED] or "–"
     return NewClaim(

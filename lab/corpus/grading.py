@@ -67,9 +67,9 @@ def grade(store: Store, name: str, *, chat: Chat | None = None, least: float | N
     feedback: dict[str, str] = {}
     with collections.locked(store, name):
         kept = grades.kept(store, collection)
-        own = {k.grade.source: k for k in kept if k.grade.grader == grader}
+        own = {source: k for source, group in kept.items() for k in group if k.grade.grader == grader}
         there = grades.waiting(store, collection)
-        todo = [one for one in there if least is not None or not _settled(one, own.get(one.source), kept)]
+        todo = [one for one in there if least is not None or not _settled(one, own.get(one.source), kept.get(one.source, ()))]
         with Progress(f"grading {name}", len(todo), "documents") as bar:
             for one in todo:
                 known = own[one.source] if one.source in own and own[one.source].holds(one) else None
@@ -83,7 +83,7 @@ def grade(store: Store, name: str, *, chat: Chat | None = None, least: float | N
                 if made is None:
                     unjudged += 1
                     continue
-                if known is not None and known.grade == made and _settled(one, known, kept):
+                if known is not None and known.grade == made and _settled(one, known, kept[one.source]):
                     unchanged += 1
                     continue
                 cost = {"calls": spent.calls - before[0], "tokens": spent.asked + spent.answered - before[1]}
@@ -141,7 +141,7 @@ def by_people(store: Store, name: str, decided: Mapping[str, Said], least: float
     with collections.locked(store, name):
         kept = grades.kept(store, collection)
         for one in grades.waiting(store, collection, people=True):
-            said = _review(one, decided, [k for k in kept if k.grade.source == one.source], least)
+            said = _review(one, decided, kept.get(one.source, ()), least)
             best = grades.review(store, collection, one, said) if said.made or said.withdrawn or said.rejected or said.restored else None
             full = {grade.grader.removeprefix("person:") for grade, _ in said.made}
             for who in decided:
@@ -159,17 +159,21 @@ def _review(one: Waiting, decided: Mapping[str, Said], kept: Sequence[Kept], lea
     for who, said in decided.items():
         for c in one.claims:
             if c.claim_id in said:
-                action, at = said[c.claim_id]
-                newest[c.claim_id] = max(newest.get(c.claim_id, (_BEGINNING, "", "")), (_time(at), who, action))
-    rejected = {claim: grades.reason_of(who) for claim, (_, who, action) in newest.items() if action == "reject"}
+                action, said_at = said[c.claim_id]
+                newest[c.claim_id] = max(newest.get(c.claim_id, (_BEGINNING, "", "")), (_time(said_at), who, action))
+    graded = {grades.reason_of(k.grade.grader.removeprefix("person:")): k.at for k in kept}
     theirs = {grades.reason_of(who) for who in decided}
-    restored = [
-        c.claim_id for c in one.claims if c.status == "rejected" and c.claim_id not in rejected and (c.claim_id in newest or c.reason in theirs)
-    ]
-    others = [
-        c.claim_id for c in one.claims if c.status == "rejected" and c.claim_id not in rejected and c.claim_id not in restored
-    ]  # by somebody whose decisions lie elsewhere
-    rejected |= {c.claim_id: c.reason or "" for c in one.claims if c.claim_id in others}
+    rejected, restored = {}, []
+    for c in one.claims:
+        at, who, action = newest.get(c.claim_id, (_BEGINNING, "", ""))
+        # Decisions of a person may lie elsewhere (another LAB_HOME on the same server): such a rejection stays until somebody here decides later.
+        elsewhere = c.status == "rejected" and c.reason is not None and c.reason not in theirs
+        if elsewhere and at <= graded.get(c.reason or "", c.touched or _BEGINNING):
+            rejected[c.claim_id] = c.reason or ""
+        elif action == "reject":
+            rejected[c.claim_id] = grades.reason_of(who)
+        elif c.status == "rejected":
+            restored.append(c.claim_id)
     left = one.without(rejected)
     made = []
     for who, said in sorted(decided.items()):
@@ -178,7 +182,7 @@ def _review(one: Waiting, decided: Mapping[str, Said], kept: Sequence[Kept], lea
             score = round(1 - len(wrong) / len(one.claims), 6)
             told = f"{len(wrong)} of {len(one.claims)} claims rejected" + (f", as “{wrong[0].statement}”" if wrong else "")
             known = next((k.grade for k in kept if k.grade.grader == f"person:{who}" and k.holds(left) and k.grade.score == score), None)
-            passed = known.passed if known is not None and least is None else score >= (PASS if least is None else least)
+            passed = known.passed if known is not None and least is None else bool(left.claims) and score >= (PASS if least is None else least)
             made.append((Grade(one.source, f"person:{who}", score, passed, told), max(_time(said[c.claim_id][1]) for c in one.claims)))
     full = {grade.grader for grade, _ in made}
     withdrawn = [
@@ -193,7 +197,7 @@ def again(store: Store, collection: Collection) -> None:
     """Gives claims that hold again the status that their document's grade gave them, where that was of the same claims in the same state."""
     kept = grades.kept(store, collection)
     for one in grades.waiting(store, collection):
-        best = next((k for k in kept if k.holds(one)), None)
+        best = next((k for k in kept.get(one.source, ()) if k.holds(one)), None)
         if best is not None and not one.follows(best.grade.passed):
             grades.enter(store, collection, one, best.grade, at=best.at, cost=best.cost)
 

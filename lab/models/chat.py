@@ -20,6 +20,7 @@ from lab.models.wire import Refusal, Wire
 SEED = 13
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)|^.*?</think>", re.DOTALL)
 _MOST = 200  # brackets that open nothing: an answer with more is none
+_PIECES = 1_000  # that are looked at
 _LONGEST = 1_000_000  # characters that are read of an answer
 _LOOKED = 2_000_000  # characters that are looked at for brackets that close
 _FENCE = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
@@ -165,11 +166,11 @@ def pieces(text: str) -> Iterator[Any]:
     """Every JSON object or list in a model's answer, outermost ones, first come first; what stands in a code fence before the rest."""
     text = _THOUGHT.sub("", text).strip()
     fenced = _FENCE.search(text)
-    looked = 0
+    looked = found = 0
     for words in ([fenced[1]] if fenced else []) + [text]:
         at = 0
         failed = 0
-        while failed < _MOST and looked < _LOOKED:
+        while failed < _MOST and looked < _LOOKED and found < _PIECES:
             failed += 1
             opened = _OPENED.search(words, at)
             if opened is None:
@@ -184,6 +185,7 @@ def pieces(text: str) -> Iterator[Any]:
                 except (ValueError, RecursionError):
                     continue
                 yield value
+                found += 1
                 failed -= 1
                 at = start + len(piece or "")
                 break

@@ -23,10 +23,11 @@ from lab.serving.citing import Sentence
 from lab.serving.extractive import extract
 from lab.serving.prompt import Passage
 from lab.settings import Settings, named
-from lab.store import collections
+from lab.store import chunks, collections
 from lab.store.connect import Store
 
-_TAKEN = 10  # passages of one document that may stand above what is answered from
+_DEEPEST = 1_000  # results of one search
+_BARRED = "what was found may not be answered from"
 BUDGET = 3_000  # tokens of the context block
 ANSWERERS = ("extractive", "chat")
 
@@ -102,6 +103,8 @@ def answer(
     """Answers from a collection. `flags` are those of search; `history` are the questions asked before, which `rewrite` reads: what is answered is the question made to stand alone. With `stuff` nothing is searched, and the whole collection is the context. Raises UsageError for an unknown
     collection, flag or answerer, and (chat) where no model is named; with `stuff` where the collection does not fit into the budget."""
     check(answerer, min_faithfulness, budget)
+    for flag in flags:
+        Settings.flag(flag)  # an unknown one is told as such
     model = (chat or configured()) if answerer == "chat" else None
     context = retrieve(store, name, question, settings=settings, budget=budget, stuff=stuff, history=history, without=(), **flags)
     return synthesise(context, model, min_faithfulness)
@@ -127,7 +130,7 @@ def retrieve(
     history: Sequence[str] = (), without: Collection[str] = (), **flags: str | float,
 ) -> Context:  # fmt: skip
     """Search, floor, and the passages that fit into the budget. With `stuff` every passage of the collection, in the order of its documents. `without`: sources that may not be answered from;
-    the search goes so much deeper that what they take is made up for."""
+    the search goes deeper by as many passages as they have. An exact twin of one of theirs may go with it."""
     if not question.strip():
         raise UsageError("the question is empty.")
     corpus = open_corpus(store, name)
@@ -141,12 +144,13 @@ def retrieve(
     chosen = base.with_words({flag: str(value) for flag, value in flags.items()})
     if corpus.collection.dim is None and chosen.dense != "none":
         chosen = chosen.with_words({"dense": "none"})
-    deeper = replace(chosen, k=chosen.k + _TAKEN * len(without)) if without else chosen
+    taken = sum(map(len, chunks.spots(store, corpus.collection, sorted(without)).values())) if without else 0
+    deeper = replace(chosen, k=min(chosen.k + taken, max(_DEEPEST, chosen.k)))
     found = search(corpus, question, settings=deeper, history=history)
     question = found.question
     results = [result for result in found.results if result.source not in without][: chosen.k]
     if not results:
-        return Context(question, name, (), found.diagnostic.message if found.diagnostic else "", escalation)
+        return Context(question, name, (), found.diagnostic.message if found.diagnostic else _BARRED, escalation)
     kept, left_out = prompt.passages(results, budget, count)
     return Context(question, name, kept, "", escalation, left_out)
 
@@ -154,7 +158,7 @@ def retrieve(
 def barred(context: Context, without: Collection[str]) -> Context:
     """The context without the passages of some sources, numbered anew."""
     left = [p for p in context.passages if p.result.source not in without]
-    return replace(context, passages=[replace(p, n=n) for n, p in enumerate(left, 1)]) if without else context
+    return replace(context, passages=[replace(p, n=n) for n, p in enumerate(left, 1)], said="" if left else _BARRED) if without else context
 
 
 def _stuffed(corpus: Corpus, budget: int, count: Callable[[str], int]) -> list[Passage]:

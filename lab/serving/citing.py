@@ -10,7 +10,7 @@ from lab.corpus.sentences import sentences
 from lab.serving.support import unsupported
 
 _CITED = re.compile(r"\[(\d{1,6}(?:\s*[,;]\s*\d{1,6})*)\]")
-_QUOTED = re.compile(r"“[^”]*”(?=\s*[.!?…]?\s*\[\d)")  # what stands in brackets inside is the passage's own
+_QUOTED = re.compile(r"“[^“”]*”(?=\s*[.!?…]?\s*\[\d)")  # what stands in brackets inside is the passage's own
 _APART = str.maketrans("[]", "\ue000\ue001")
 _BACK = str.maketrans("\ue000\ue001", "[]")
 

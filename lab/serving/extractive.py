@@ -11,6 +11,7 @@ from lab.serving.prompt import Passage
 from lab.text import content_stems
 
 _QUOTED = 3  # sentences of an answer
+_INNER = str.maketrans("“”", "‘’")  # quotation marks inside of a quotation
 _LEAST = 0.5  # of what its best sentence has
 
 
@@ -42,7 +43,7 @@ def extract(question: str, block: Sequence[Passage], *, ranked: bool = True) -> 
     ]  # no word is shared: the best passage was found by meaning
     quotes = []
     for _, _, p, text in kept:
-        plain = unmarked(text).lstrip("#>-*• ").strip()
+        plain = unmarked(text).lstrip("#>-*• ").strip().translate(_INNER)
         plain = plain if plain.endswith((".", "!", "?", "…", ";", ":")) else plain + "."
         quotes.append(f"“{plain}” [{p.n}]")
     return " ".join(dict.fromkeys(quotes))

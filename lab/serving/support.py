@@ -16,7 +16,9 @@ SHARE = 0.65  # of a clause's content words that must stand in the text
 _WORDS = {
     word: str(n) for n, word in enumerate("two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty".split(), 2)
 } | {word: str(n) for n, word in zip(range(30, 100, 10), "thirty forty fifty sixty seventy eighty ninety".split(), strict=True)}  # fmt: skip
-_NUMBER = re.compile(r"((?:(?<![\w)\]%.,])[-−]|\bminus )?)(\d+(?:[.,]\d+)*)", re.IGNORECASE)  # -5, but not the 5 of 3-5
+_NUMBER = re.compile(r"((?<![\w)\]%.,])[-−–])?(\d+(?:[.,]\d+)*)")
+_RANGE = re.compile(r"(?<=\d)\s?[-−–]\s?(?=\d)")  # 3-5, 3 – 5: no sign
+_MINUS = re.compile(r"\bminus\s+(\w+)", re.IGNORECASE)
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*[.,]?|[^\W\d_]+|%|[^\w\s]")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}\b")  # inside of a sentence
 _NOT = re.compile(r"\b(?:not|no|never|none|neither|nor|nobody|nothing|without|cannot|prohibited|forbidden)\b|n['’]t\b", re.IGNORECASE)
@@ -152,6 +154,7 @@ def _content(text: str) -> list[str]:
 
 
 def _numbers(text: str) -> set[str]:
+    text = _RANGE.sub(" to ", _MINUS.sub(lambda match: f"-{_WORDS.get(match[1].lower(), match[1])}", text))
     return {("-" if sign else "") + n.rstrip(".,") for sign, n in _NUMBER.findall(text)} | {_WORDS[w] for w in words(text) if w in _WORDS}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -67,7 +68,8 @@ class Claim:
     chunk_key: int | None
     score: float = 0.0
     similarity: float | None = None
-    reason: str | None = None  # why it was rejected, where that was read
+    reason: str | None = None  # why it was rejected, and when it was last touched, where that was read
+    touched: dt.datetime | None = None
 
     @property
     def chunk_id(self) -> str:
@@ -111,6 +113,7 @@ def enter(
         if row is None or bytes(row[0]) != content_hash:
             return 0, 0  # it changed while it was read: the next call takes the new state
         made = _upsert(connection, schema, collection.language, extractor, unique)
+        _supersede(connection, schema, source, extractor, [c.content_hash for c in unique])
         connection.execute(
             sql.SQL(
                 "insert into {}.claim_passes (source_id, extractor, content_hash, claims, rejected, cost) values (%s, %s, %s, %s, %s, %s) on conflict (source_id, extractor) "
@@ -153,6 +156,19 @@ def _upsert(connection: Connection, schema: sql.Identifier, language: str, extra
         ).fetchone()  # fmt: skip
         made += bool(row and row[0])
     return made
+
+
+def _supersede(connection: Connection, schema: sql.Identifier, source: str, extractor: str, found: Sequence[bytes]) -> None:
+    """What another version of this extractor took from the document, and this one does not find, is stale; its passes go."""
+    family = "regexp_replace({}, '^([a-z]+)-[0-9]+', '\\1')"
+    other = f"source_id = %(source)s and extractor <> %(extractor)s and {family.format('extractor')} = {family.format('%(extractor)s::text')}"
+    connection.execute(
+        sql.SQL(
+            f"update {{}}.claims set status = 'stale', chunk_key = null, updated_at = clock_timestamp() where {other} and status in ('verified', 'candidate') and content_hash <> all(%(found)s)"
+        ).format(schema),
+        {"source": source, "extractor": extractor, "found": list(found)},
+    )
+    connection.execute(sql.SQL(f"delete from {{}}.claim_passes where {other}").format(schema), {"source": source, "extractor": extractor})
 
 
 def without_vector(store: Store, collection: Collection) -> list[tuple[str, str]]:

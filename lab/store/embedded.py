@@ -119,6 +119,15 @@ def down() -> bool:
 _one_at_a_time = threading.RLock()  # threads of this process; the file's lock is for other processes
 
 
+def _forked() -> None:
+    global _one_at_a_time
+    _one_at_a_time = threading.RLock()  # the parent's may be held by a thread that a child does not have
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
 @contextlib.contextmanager
 def _locked(root: Path) -> Iterator[None]:
     lock = FileLock(str(root / "lock"), timeout=120)

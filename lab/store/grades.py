@@ -69,7 +69,7 @@ def waiting(store: Store, collection: Collection, *, people: bool = False) -> li
     schema = sql.Identifier(collection.schema)
     rows = store.rows(
         sql.SQL(
-            'select f.title, f.content_hash, c.claim_id, c.statement, c.subject, c.kind, c.confidence, c.status, f.authority, c.source_id, c.n, c.start, c."end", c.quote, c.extractor, c.chunk_key, c.reason '
+            'select f.title, f.content_hash, c.claim_id, c.statement, c.subject, c.kind, c.confidence, c.status, f.authority, c.source_id, c.n, c.start, c."end", c.quote, c.extractor, c.chunk_key, c.reason, c.updated_at '
             "from {0}.claims c join {0}.files f on f.source = c.source_id where c.extractor not like 'rules-%%' and c.chunk_key is not null and f.content_hash is not null "
             "and (c.status in ('candidate', 'verified') or (%(people)s and c.status = 'rejected' and c.reason like 'rejected by %%')) "
             'order by c.source_id, c.start, c."end", c.claim_id'
@@ -81,19 +81,22 @@ def waiting(store: Store, collection: Collection, *, people: bool = False) -> li
         by_source.setdefault(str(row[9]), []).append(row)
     found = []
     for source, group in by_source.items():
-        claims = [replace(Claim(*row[2:16]), reason=row[16]) for row in group]
+        claims = [replace(Claim(*row[2:16]), reason=row[16], touched=row[17]) for row in group]
         found.append(Waiting(source, str(group[0][0]), bytes(group[0][1]), claims, key_of([c.claim_id for c in claims])))
     return found
 
 
-def kept(store: Store, collection: Collection) -> list[Kept]:
-    """All grades, the one that counts most first: a person's before a model's, then the newest."""
+def kept(store: Store, collection: Collection) -> dict[str, list[Kept]]:
+    """The grades by source, of each the one that counts most first: a person's before a model's, then the newest."""
     rows = store.rows(
         sql.SQL(
             "select source_id, grader, score, passed, feedback, content_hash, claims, at, cost from {}.claim_grades order by grader like 'person:%%' desc, at desc, grader desc"
         ).format(sql.Identifier(collection.schema))
     )
-    return [Kept(_grade(row), bytes(row[5]), str(row[6]), row[7], row[8]) for row in rows]
+    found: dict[str, list[Kept]] = {}
+    for row in rows:
+        found.setdefault(str(row[0]), []).append(Kept(_grade(row), bytes(row[5]), str(row[6]), row[7], row[8]))
+    return found
 
 
 def _grade(row: Sequence[Any]) -> Grade:
@@ -210,7 +213,8 @@ def counts(store: Store, collection: Collection) -> tuple[int, int]:
     passed = failed = 0
     for one in waiting(store, collection, people=True):
         left = one.without(c.claim_id for c in one.claims if c.status == "rejected")
-        best = next((k.grade for k in grades if k.holds(left)), None)
+        best = next((k.grade for k in grades.get(one.source, ()) if k.holds(left)), None)
         if best is not None and left.follows(best.passed):
-            passed, failed = passed + best.passed, failed + (not best.passed)
+            good = best.passed and bool(left.claims)
+            passed, failed = passed + good, failed + (not good)
     return passed, failed

@@ -15,7 +15,7 @@ declare
     c record;
 begin
     for c in select name from lab.collections loop
-        execute format('delete from %1$I.claim_passes where source_id in (select source_id from %1$I.claims where status = ''stale'')', 'kb_' || c.name);
+        execute format('delete from %1$I.claim_passes where source_id in (select source_id from %1$I.claims where chunk_key is null)', 'kb_' || c.name);
     end loop;
 end
 $migrate$;

@@ -91,6 +91,14 @@ def test_the_function_that_was_given_is_the_one_that_is_called(store: Store) -> 
         assert [zebras.search("zebra", k=1)[0][0], quaggas.search("quagga", k=1)[0][0]] == ["z", "q"]
         assert zebras.search("zebra", k=1)[0][2] == 1.0 and zebras.search("quagga", k=1)[0][0] == "q"
     assert store.rows("select count(*) from lab.embeddings where model_digest like 'function-%'") == [(0,)]
+    named = KnowledgeBase(embed=by("zebra"), collection="first", store=store), KnowledgeBase(embed=by("quagga"), collection="second", store=store)
+    for kb in named:
+        kb.add_document("z", "a zebra")
+        kb.add_document("q", "a quagga")
+    assert [kb.search(word, k=1)[0][0] for kb, word in zip(named, ("zebra", "quagga"), strict=True)] == ["z", "q"]
+    assert named[0].search("quagga", k=1) == [("q", "a quagga", 1.0)] and named[0].search("zebra", k=1)[0][0] == "z"
+    again = KnowledgeBase(embed=by("zebra"), collection="first", store=store)
+    assert again.embedder == named[0].embedder and again.search("zebra", k=1)[0][0] == "z", "the same function is known again"
 
 
 def test_a_function_belongs_to_its_process(store: Store, lab: Lab) -> None:

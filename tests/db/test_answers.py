@@ -13,7 +13,8 @@ from lab.corpus.ingest import ingest
 from lab.errors import LabError, UsageError
 from lab.models.chat import Chat
 from lab.serving import tool
-from lab.serving.answers import answer
+from lab.serving.answers import answer, retrieve
+from lab.serving.answers import synthesise as answer_of
 from lab.store import collections
 from lab.store.connect import Store
 from tests.conftest import Lab, write
@@ -201,3 +202,23 @@ def test_half_a_sentence_is_no_quotation(store: Store, tmp_path: Path) -> None:
     ingest(write(tmp_path / "d", {"valves.md": text}), "c", store=store, embedder="keyword")
     found = answer(store, "c", "When does the relief valve of the northern line open?", budget=60)
     assert found.passages[0].cut and found.answer == "“The relief valve opens.” [1]"
+
+
+def test_what_is_barred_leaves_room_for_the_rest(store: Store, tmp_path: Path) -> None:
+    many = "# Long\n\n" + "\n\n".join(f"## Part {n}\n\nThe relief valve {n} opens at {n} bar." for n in range(1, 41))
+    ingest(write(tmp_path / "d", {"long.md": many, "short.md": "# Short\n\nA relief valve is tested yearly."}), "c", store=store, embedder="keyword")
+    left = retrieve(store, "c", "relief valve", without=["long.md"], k=3)
+    assert [p.result.source for p in left.passages] == ["short.md"] and left.passages[0].n == 1
+    none = answer_of(retrieve(store, "c", "relief valve", without=["long.md", "short.md"], k=3))
+    assert none.answer is None and "may not be answered from" in none.message
+    with pytest.raises(UsageError, match="unknown flag 'without'"):
+        answer(store, "c", "relief valve", without="long.md")
+
+
+def test_quotation_marks_and_brackets_of_a_passage_stay_its_own(store: Store, tmp_path: Path) -> None:
+    text = "Smith called the relief valve “the last door” and tested it at 12 bar [2]."
+    ingest(write(tmp_path / "d", {"smith.md": text, "doors.md": DOORS}), "c", store=store, embedder="keyword")
+    found = answer(store, "c", "At how many bar did Smith test the relief valve?")
+    assert found.answer is not None and found.answer.startswith("“Smith called the relief valve ‘the last door’ and tested it at 12 bar [2].”")
+    [source] = [p.n for p in found.passages if p.result.source == "smith.md"]
+    assert list(found.sources) == [source] and found.faithfulness == 1.0

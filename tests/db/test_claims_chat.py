@@ -461,3 +461,70 @@ def test_an_answer_that_is_too_deep_is_none(depth: int, plant: tuple[Store, Path
     deep = json.dumps({"claims": GOOD})[:-1] + ', "more": ' + "[" * depth + "]" * depth + "}"
     done = extract(store, "c", by="chat", chat=model(models, ("Pumps", deep), ("Doors", {"claims": DOOR})).chat)
     assert (done.malformed, done.new) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "statement", "quote", "status"),
+    [
+        ("安全弁は十二バールで開きます。", "安全弁は十二バールで開く。", "安全弁は十二バールで開きます。", "candidate"), ("Rating: PN16. It is blue.", "The rating is PN16.", "PN16", "candidate"),
+        ("This must not be done. It is blue.", "That must not be done.", "must not be done", "candidate"), ("The pump is blue.", "The pump explodes.", "pump", "rejected"),
+    ],
+)  # fmt: skip
+def test_short_quotes_and_other_scripts(text: str, statement: str, quote: str, status: str, plant: tuple[Store, Path], models: list[Model]) -> None:
+    store, files = plant
+    changed(store, files, f"# Pumps\n\n{text}")
+    extract(store, "c", by="chat", chat=model(models, ("Pumps", {"claims": [said(statement, quote)]}), ("Doors", {"claims": []})).chat)
+    assert [found for found, _ in held(store).values()] == [status]
+
+
+def test_another_version_of_the_prompt_takes_the_place_of_the_older(
+    plant: tuple[Store, Path], models: list[Model], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _ = plant
+    by = model(models, ("Pumps", {"claims": GOOD}), ("Doors", {"claims": []}))
+    with monkeypatch.context() as older:
+        older.setattr(claim_chat, "VERSION", "chat-1")
+        extract(store, "c", by="chat", chat=by.chat)
+    extract(store, "c")
+    by.says[0] = ("Pumps", {"claims": GOOD[1:]})
+    extract(store, "c", by="chat", chat=by.chat)
+    assert {s: status for s, (status, _) in held(store).items()} == {
+        "The duty pump runs at night.": "stale",
+        "A relief valve opens at 12 bar.": "candidate",
+    }
+    assert {row[0] for row in store.rows("select extractor from kb_c.claim_passes")} == {"chat-2/scripted", "rules-1"}
+    extract(store, "c", by="chat", chat=Chat(by.url, "other"))
+    assert held(store)["A relief valve opens at 12 bar."][0] == "candidate", "another model's claims stand beside them"
+
+
+def test_people_elsewhere_and_old_pages(
+    plant: tuple[Store, Path], models: list[Model], lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rejection by somebody whose decisions lie in another LAB_HOME stays until somebody here decides later; a page that is taken late undoes nothing newer of its own writer."""
+    store, _ = plant
+    night, valve = "The duty pump runs at night.", "A relief valve opens at 12 bar."
+    extract(store, "c", by="chat", chat=model(models, ("Pumps", {"claims": GOOD}), ("Doors", {"claims": []})).chat)
+
+    def take(*said: tuple[str, str, str, str]) -> dict[str, str]:
+        assert lab("claims", "review", "c", "--take", str(by_hand(tmp_path / "d.jsonl", store, *said)), store=store).code == 0
+        return {s: status for s, (status, _) in held(store).items()}
+
+    assert take(("bob", night, "reject", "2026-01-02T10:00:00Z"), ("bob", valve, "accept", "2026-01-02T10:00:00Z"))[night] == "rejected"
+    monkeypatch.setenv("LAB_HOME", str(tmp_path / "elsewhere"))
+    assert take(("ann", night, "accept", "2026-01-01T10:00:00Z"), ("ann", valve, "accept", "2026-01-01T10:00:00Z"))[night] == "rejected"
+    assert take(("ann", night, "accept", "2026-01-03T10:00:00Z"), ("ann", valve, "accept", "2026-01-03T10:00:00Z")) == {
+        night: "verified",
+        valve: "verified",
+    }
+    assert take(("ann", night, "reject", "2025-12-31T10:00:00Z")) == {night: "verified", valve: "verified"}
+
+
+def test_what_has_no_claim_left_does_not_pass(plant: tuple[Store, Path], models: list[Model], lab: Lab, tmp_path: Path) -> None:
+    store, _ = plant
+    extract(store, "c", by="chat", chat=model(models, ("Pumps", {"claims": []}), ("Doors", {"claims": DOOR})).chat)
+    file = by_hand(tmp_path / "d.jsonl", store, ("ann", DOOR[0]["statement"], "reject", "2026-01-02T10:00:00Z"))
+    told = lab("claims", "review", "c", "--take", str(file), "--pass", "0", "--json", store=store).json["grades"][0]
+    assert (told["passed"], told["failed"]) == (0, 1) and lab("claims", "stats", "c", "--json", store=store).json["documents"] == {
+        "passed": 0,
+        "failed": 1,
+    }

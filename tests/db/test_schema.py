@@ -64,11 +64,11 @@ def test_claims_that_an_older_lab_left_stale_are_read_again(databases: Databases
     with databases.fresh("template0") as dsn:
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute((DUMPS / "schema-0009.sql").read_text())
-            for source, status in (("a.md", "stale"), ("b.md", "verified")):
+            for source, status, key in (("a.md", "stale", None), ("b.md", "verified", 1), ("c.md", "rejected", None)):
                 connection.execute(
-                    'insert into kb_c.claims (claim_id, content_hash, source_id, n, start, "end", quote, statement, kind, confidence, status, extractor, words) '
-                    "values (%s, %s, %s, 0, 0, 1, 'q', 's', 'limit', 0.8, %s, 'rules-1', 2)",
-                    [source, source.encode(), source, status],
+                    'insert into kb_c.claims (claim_id, content_hash, source_id, n, start, "end", quote, statement, kind, confidence, status, extractor, words, chunk_key) '
+                    "values (%s, %s, %s, 0, 0, 1, 'q', 's', 'limit', 0.8, %s, 'rules-1', 2, %s)",
+                    [source, source.encode(), source, status, key],
                 )
                 connection.execute(
                     "insert into kb_c.claim_passes (source_id, extractor, content_hash, claims) values (%s, 'rules-1', 'x', 1)", [source]

@@ -55,6 +55,9 @@ def test_what_a_text_says(sentence: str, why: str) -> None:
         ("Store it at −5 C.", "Store it at -5 C.", ""),
         ("Store it at 3-5 C.", "Store it at 3-5 C.", ""),
         ("Use the part PRV-2041.", "Use the part PRV-2041.", ""),
+        ("Store it at –5 C.", "Store it at −5 C.", ""),
+        ("Store it at -5 C.", "Store it at minus five C.", ""),
+        ("Store it at 3 -5 C.", "Store it at 3 to 5 C.", ""),
         ("It is not the case.", "It is not the case that the pump leaks.", ""),
     ],
 )

@@ -64,7 +64,7 @@ class KnowledgeBase:
     def __init__(self, embed: Embed | str = keyword_embed, *, collection: str | None = None, store: Store | None = None) -> None:
         if collection is not None and not str(collection).strip():
             raise UsageError("the collection's name is empty: name one, or leave it out.")
-        self.embedder = _named(embed, collection is None)
+        self.embedder = _named(embed, collection)
         self.collection = collection or f"kb_{secrets.token_hex(6)}"
         self._lock = threading.RLock()  # any thread may ask
         self._texts: dict[str, str] = {}
@@ -181,12 +181,12 @@ _MOST_NUMBERS = 4_000  # of a vector: what an index of half-precision vectors ho
 
 class _Function:
     """A function as an embedder. It is named by what it makes of ten texts, so that a collection knows it again in another process, but what it gives is kept nowhere: two functions may
-    agree on any ten texts. `passing`: the name is for one object alone."""
+    agree on any ten texts, and so the name is for one collection (None: for one object)."""
 
     limit: int | None = None
     remembered = False
 
-    def __init__(self, function: Embed, passing: bool) -> None:
+    def __init__(self, function: Embed, collection: str | None) -> None:
         self._function = function
         rows = [self._row(text) for text in _PROBES]
         other = next((row.size for row in rows if row.size != rows[0].size), None)
@@ -196,7 +196,7 @@ class _Function:
             raise UsageError(f"embed gave a vector of {rows[0].size:,} numbers: an index holds {_MOST_NUMBERS:,} at most.")
         self.dim: int | None = rows[0].size
         self.digest = f"function-{hashlib.sha256(np.stack(rows).tobytes()).hexdigest()[:24]}"
-        self.name = f"function:{self.digest[9:21]}" + (f"-{secrets.token_hex(6)}" if passing else "")
+        self.name = f"function:{self.digest[9:21]}" + f"-{collection or secrets.token_hex(6)}"
 
     def _row(self, text: str) -> np.ndarray:
         given: Any = self._function(text)  # what it raises is its own
@@ -232,8 +232,8 @@ class _Function:
         raise UsageError("a function of yours makes no token vectors: use another reranker than maxsim.")
 
 
-def _named(embed: Any, passing: bool) -> str:
-    """The embedder's name in the registry; that of a function for a `passing` collection is its own."""
+def _named(embed: Any, collection: str | None) -> str:
+    """The embedder's name in the registry; that of a function is for the collection, or the object, alone."""
     if isinstance(embed, Embedding):
         return embed.name
     if isinstance(embed, str):
@@ -243,6 +243,6 @@ def _named(embed: Any, passing: bool) -> str:
         return known.name
     if not callable(embed):
         raise UsageError(f"embed cannot be {embed!r}: it takes a function from a text to a vector, or the name of an embedder.")
-    made = _Function(embed, passing)
+    made = _Function(embed, collection)
     register(made)
     return made.name
