@@ -188,7 +188,10 @@ def _review(one: Waiting, decided: Mapping[str, Said], kept: Sequence[Kept], lea
     withdrawn = [
         k.grade.grader
         for k in kept
-        if k.grade.grader.removeprefix("person:") in decided and k.grade.grader.startswith("person:") and k.grade.grader not in full
+        if k.content_hash == one.content_hash
+        and k.grade.grader.startswith("person:")
+        and k.grade.grader.removeprefix("person:") in decided
+        and k.grade.grader not in full
     ]
     return Review(made, withdrawn, rejected, restored)
 
