@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from lab.corpus import claim_chat
 from lab.corpus.claims import extract
-from lab.corpus.grading import grade
+from lab.corpus.grading import by_people, grade
 from lab.corpus.ingest import ingest
 from lab.errors import UsageError
 from lab.gold.review import read
@@ -528,3 +529,63 @@ def test_what_has_no_claim_left_does_not_pass(plant: tuple[Store, Path], models:
         "passed": 0,
         "failed": 1,
     }
+
+
+def test_what_follows_from_decisions_does_not_depend_on_when_they_were_read(plant: tuple[Store, Path], models: list[Model]) -> None:
+    """Random histories of three people: read in any order and in parts, with a model that grades between, they end where they end when read at once; the newest word on a claim counts."""
+    store, _ = plant
+    facts = ["The duty pump runs at night.", "The relief valve opens at 12 bar.", "The pump is blue."]
+    says = ("Title: Pumps", {"claims": [said(fact, fact) for fact in facts]}), ("Title: Doors", {"claims": DOOR})
+    chat = model(models, *says, ("Document:", {"score": 1, "pass": True, "feedback": "fine"})).chat
+    extract(store, "c", by="chat", chat=chat)
+    ids = [str(row[0]) for row in store.rows("select claim_id from kb_c.claims order by 1")]
+
+    def standing(entries: list[tuple[str, str, str, str]]) -> dict[str, dict[str, tuple[str, str]]]:
+        """(when, who, claim, what) → who → claim → (what, when), of what was not undone."""
+        stacks: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for at, who, claim, action in sorted(entries):
+            stack = stacks.setdefault((who, claim), [])
+            if action != "undo":
+                stack.append((action, at))
+            elif stack:
+                stack.pop()
+        found: dict[str, dict[str, tuple[str, str]]] = {who: {} for _, who, _, _ in entries}
+        for (who, claim), stack in stacks.items():
+            if stack:
+                found[who][claim] = stack[-1]
+        return found
+
+    def state() -> tuple[list[Any], list[Any]]:
+        return (
+            store.rows("select claim_id, status, reason from kb_c.claims order by 1"),
+            store.rows("select source_id, grader, claims, score, passed, at from kb_c.claim_grades where grader like 'person:%' order by 1, 2"),
+        )
+
+    def read_all(entries: list[tuple[str, str, str, str]]) -> tuple[list[Any], list[Any]]:
+        by_people(store, "c", standing(entries))
+        grade(store, "c", chat=chat)
+        by_people(store, "c", standing(entries))
+        return state()
+
+    for seed in range(12):
+        r = random.Random(seed)
+        log = [
+            (f"2026-01-01T10:{n:02}:00Z", r.choice(["ann", "bob", "cid"]), r.choice(ids), r.choice(["accept", "accept", "reject", "undo"]))
+            for n in range(r.randint(3, 40))
+        ]
+        log += [(f"2026-01-01T11:{n:02}:00Z", "ann", claim, r.choice(["accept", "accept", "reject"])) for n, claim in enumerate(ids) if seed % 2]
+        shuffled = r.sample(log, len(log))
+        for part in sorted(r.sample(range(1, len(log)), 2)):
+            read_all(shuffled[:part])
+        in_parts = read_all(log)
+        assert read_all(log) == in_parts, seed
+        with store.connection() as connection:
+            connection.execute("delete from kb_c.claim_grades")
+            connection.execute("update kb_c.claims set status = 'candidate', reason = null")
+        assert read_all(log) == in_parts, seed
+        status = {claim: found for claim, found, _ in in_parts[0]}
+        for claim in ids:
+            newest = max(
+                ((at, who, what) for who, held in standing(log).items() for c, (what, at) in held.items() if c == claim), default=("", "", "")
+            )
+            assert (status[claim] == "rejected") == (newest[2] == "reject"), (seed, claim)
