@@ -318,6 +318,11 @@ NAMED: dict[str, dict[str, Value]] = {
 }  # fmt: skip
 
 
+def resolved(settings: Settings | str | None) -> Settings:
+    """The settings meant by an object, by a name as in `named`, or by None (the defaults)."""
+    return named(settings) if isinstance(settings, str) else settings or Settings()
+
+
 def named(name: str) -> Settings:
     """The settings shipped under `name`, or those of a TOML file (keys are flag names, at the top or under `[settings]`)."""
     if name in NAMED:

@@ -27,7 +27,7 @@ from lab.evaluation.statistics.paired import ALPHA, Paired
 from lab.gold.check import circular, fit
 from lab.records import GoldSet
 from lab.retrieval.search import check_runnable, open_corpus
-from lab.settings import IngestSettings, Settings, named
+from lab.settings import IngestSettings, Settings, resolved
 from lab.store import recording
 from lab.store import runs as store_runs
 from lab.store.connect import Store, connect
@@ -157,7 +157,7 @@ def decide(
     fixed = {Settings.flag(flag).name: str(value) for flag, value in flags.items()}
     if name in fixed:
         raise UsageError(f"{name} is both the factor and held fixed: give it once.")
-    base = (named(settings) if isinstance(settings, str) else settings or Settings()).with_words(fixed)
+    base = resolved(settings).with_words(fixed)
     others = {flag: _other_value(base, flag) for flag in (companions if companions is not None else COMPANIONS) if Settings.flag(flag).name != name}
     corpus = open_corpus(store, collection)
     loaded = as_gold(gold, split)

@@ -24,7 +24,7 @@ from lab.gold.splits import may_learn
 from lab.records import GoldSet
 from lab.retrieval.context import Corpus
 from lab.retrieval.search import check_runnable, open_corpus
-from lab.settings import Settings, named
+from lab.settings import Settings, resolved
 from lab.store.connect import Store, connect
 
 CONFIDENCE = 0.95
@@ -150,7 +150,7 @@ def tune_floor(
         raise UsageError(f"--report {report} chooses the floor: report it on other questions.")
     if not LEAST <= max_false_answers < 1:
         raise UsageError(f"--max-false-answers {max_false_answers:g} is no share that questions can support: from {LEAST:g}, below 1.")
-    base = (named(settings) if isinstance(settings, str) else settings or Settings()).with_words({k: str(v) for k, v in flags.items()})
+    base = resolved(settings).with_words({k: str(v) for k, v in flags.items()})
     if base.dense_arm == "none":
         raise UsageError("a floor looks at the dense arm's cosine: tune it with a dense arm.")
     if base.floor != "none" or base.floor_on != "dense":

@@ -23,7 +23,7 @@ from lab.evaluation.shown import Shown
 from lab.progress import say
 from lab.records import GoldSet
 from lab.retrieval.search import open_corpus
-from lab.settings import Settings, named
+from lab.settings import Settings, resolved
 from lab.store import collections
 from lab.store import noise as store_noise
 from lab.store import runs as store_runs
@@ -93,7 +93,7 @@ def noise(
     name = str(of_rankings(measure))
     loaded = as_gold(gold, split)
     words = {Settings.flag(flag).name: str(value) for flag, value in flags.items()}
-    chosen = (named(settings) if isinstance(settings, str) else settings or Settings()).with_words(words)
+    chosen = resolved(settings).with_words(words)
     wanted = [parse(m) for m in dict.fromkeys([*DEFAULT, name])]
 
     def once(asked: GoldSet, jobs: int = 1) -> Run:

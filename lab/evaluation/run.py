@@ -33,7 +33,7 @@ from lab.records import GoldSet, Judgment, Question
 from lab.retrieval.context import Corpus
 from lab.retrieval.rescore import reranker
 from lab.retrieval.search import check_runnable, open_corpus, question_vectors
-from lab.settings import Settings, named
+from lab.settings import Settings, resolved
 from lab.store import chunks, claims, recording
 from lab.store.connect import Store, connect
 from lab.text import digest, text_hash
@@ -63,7 +63,7 @@ def run(
             return run(
                 collection, gold, store=opened, settings=settings, split=split, measures=measures, from_trec=from_trec, answering=answering, **flags
             )
-    base = named(settings) if isinstance(settings, str) else settings or Settings()
+    base = resolved(settings)
     words = {Settings.flag(name).name: str(value) for name, value in flags.items()}
     chosen = base.with_words(words)
     wanted = [parse(m) for m in measures]

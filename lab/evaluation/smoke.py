@@ -26,7 +26,7 @@ from lab.records import GoldSet, Question
 from lab.retrieval.audit import audit
 from lab.retrieval.context import Corpus
 from lab.retrieval.search import check_runnable, open_corpus, question_vectors
-from lab.settings import Settings, named
+from lab.settings import Settings, resolved
 from lab.store.connect import Store, connect
 from lab.text import text_hash
 
@@ -74,9 +74,7 @@ def smoke(
             return smoke(collection, gold, many, store=opened, settings=settings, split=split, **flags)
     if many < 1:
         raise UsageError(f"--smoke {many} asks nothing: name at least 1 question.")
-    chosen = (named(settings) if isinstance(settings, str) else settings or Settings()).with_words(
-        {name: str(value) for name, value in flags.items()}
-    )
+    chosen = resolved(settings).with_words({name: str(value) for name, value in flags.items()})
     corpus = open_corpus(store, collection)
     check_runnable(corpus, chosen)
     loaded = fit(store, corpus.collection, as_gold(gold, split)).gold

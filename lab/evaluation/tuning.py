@@ -25,7 +25,7 @@ from lab.gold.splits import may_learn
 from lab.grids import clean_factors, grid
 from lab.records import GoldSet
 from lab.retrieval.search import check_runnable, open_corpus
-from lab.settings import Settings, named
+from lab.settings import Settings, resolved
 from lab.store import recording
 from lab.store.connect import Store, connect
 
@@ -108,7 +108,7 @@ def tune(
     if not words and false_answers is None:
         raise UsageError("name at least one --factor, as in --factor rrf_k=5,10,60, or a rate behind --false-answers.")
     loaded = as_gold(gold, split)
-    base = (named(settings) if isinstance(settings, str) else settings or Settings()).with_words({k: str(v) for k, v in flags.items()})
+    base = resolved(settings).with_words({k: str(v) for k, v in flags.items()})
     corpus = open_corpus(store, collection)
     members = grid(words, base) if words else [({}, base)]
     for _, member in members:

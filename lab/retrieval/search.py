@@ -24,7 +24,7 @@ from lab.retrieval.external import external_arm
 from lab.retrieval.fuse import fuse
 from lab.retrieval.rescore import reranker
 from lab.retrieval.stages import STAGES, Stage
-from lab.settings import Settings, named
+from lab.settings import Settings, resolved
 from lab.store import arms as queries
 from lab.store import claims, collections, documents, written
 from lab.store.connect import Store, connect
@@ -46,7 +46,7 @@ def search(
     if store is None and isinstance(collection, str):
         with connect() as opened:
             return search(collection, question, store=opened, settings=settings, history=history, **flags)
-    base = named(settings) if isinstance(settings, str) else settings or Settings()
+    base = resolved(settings)
     chosen = base.with_words({name: str(value) for name, value in flags.items()})
     if not isinstance(collection, Corpus):
         assert store is not None

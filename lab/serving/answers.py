@@ -22,7 +22,7 @@ from lab.serving import citing, prompt
 from lab.serving.citing import Sentence
 from lab.serving.extractive import extract
 from lab.serving.prompt import Passage
-from lab.settings import Settings, named
+from lab.settings import Settings, resolved
 from lab.store import chunks, collections
 from lab.store.connect import Store
 
@@ -140,7 +140,7 @@ def retrieve(
         if flags:
             raise UsageError(f"--stuff searches nothing, so --{min(flags).replace('_', '-')} has no meaning beside it: leave one of them out.")
         return barred(Context(question, name, _stuffed(corpus, budget, count), escalation=escalation, ranked=False), without)
-    base = named(settings) if isinstance(settings, str) else settings or Settings()
+    base = resolved(settings)
     chosen = base.with_words({flag: str(value) for flag, value in flags.items()})
     if corpus.collection.dim is None and chosen.dense != "none":
         chosen = chosen.with_words({"dense": "none"})

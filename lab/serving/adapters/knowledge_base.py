@@ -29,6 +29,7 @@ from lab.corpus.ingest import ingest
 from lab.errors import LabError, UsageError
 from lab.models.embedders import check_vectors, embedder, register, unregister
 from lab.retrieval.search import open_corpus, search
+from lab.serving.adapters.source import check_question
 from lab.store import collections
 from lab.store.connect import Store, connect
 
@@ -97,8 +98,7 @@ class KnowledgeBase:
 
     def search(self, query: str, k: int = 3) -> list[tuple[str, str, float]]:
         """(source, text, cosine rounded to three decimals) of the `k` nearest passages, nearest first; only those above 0."""
-        if not isinstance(query, str) or not query.strip():
-            raise UsageError(f"the question {'is empty' if isinstance(query, str) else f'cannot be {query!r}'}: ask in words.")
+        check_question(query)
         if not isinstance(k, int) or not 1 <= k <= MOST:
             raise UsageError(f"k cannot be {k!r}: a whole number from 1 to {MOST}.")
         if not self._ready():

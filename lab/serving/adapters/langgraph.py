@@ -14,7 +14,7 @@ from lab.errors import UsageError
 from lab.models.chat import Chat, configured
 from lab.serving import answers
 from lab.serving.answers import BUDGET, Context
-from lab.settings import Settings, named
+from lab.settings import Settings, resolved
 from lab.store.connect import Store, connect
 
 
@@ -35,9 +35,7 @@ def answering(
 ) -> Any:  # fmt: skip
     """The compiled graph. UsageError for an unknown answerer, and (chat) where no model is named."""
     answers.check(answerer, min_faithfulness, budget)
-    (named(settings) if isinstance(settings, str) else settings or Settings()).with_words(
-        {flag: str(value) for flag, value in flags.items()}
-    )  # wrong flags are told now
+    resolved(settings).with_words({flag: str(value) for flag, value in flags.items()})  # wrong flags are told now
     model = (chat or configured()) if answerer == "chat" else None
 
     def retrieve(state: State) -> State:

@@ -10,7 +10,7 @@ from typing import Any
 from lab.errors import UsageError
 from lab.records import Result
 from lab.retrieval.search import open_corpus, search
-from lab.settings import Settings, named
+from lab.settings import Settings, resolved
 from lab.store.connect import Store, connect
 
 
@@ -18,7 +18,7 @@ class Source:
     """A collection with the settings it is asked by. Opens a store of its own at the first question, unless it is given one; that one is closed with it. Any thread may ask."""
 
     def __init__(self, collection: str, settings: Settings | str | None, store: Store | None, flags: Mapping[str, str | float]) -> None:
-        base = named(settings) if isinstance(settings, str) else settings or Settings()
+        base = resolved(settings)
         self.collection = collection
         self.settings = base.with_words({name: str(value) for name, value in flags.items()})
         self.given = store
@@ -38,8 +38,7 @@ class Source:
 
     def find(self, question: str) -> Sequence[Result]:
         """The passages, best first. Raises UsageError for a blank question and an unknown collection."""
-        if not isinstance(question, str) or not question.strip():
-            raise UsageError(f"the question {'is empty' if isinstance(question, str) else f'cannot be {question!r}'}: ask in words.")
+        check_question(question)
         corpus = open_corpus(self.store, self.collection)
         settings = (
             self.settings if corpus.collection.dim is not None or self.settings.dense == "none" else self.settings.with_words({"dense": "none"})
@@ -61,6 +60,12 @@ class Source:
 def _close(opened: list[Store]) -> None:
     while opened:
         opened.pop().close()
+
+
+def check_question(question: Any) -> None:
+    """UsageError for what is no question in words."""
+    if not isinstance(question, str) or not question.strip():
+        raise UsageError(f"the question {'is empty' if isinstance(question, str) else f'cannot be {question!r}'}: ask in words.")
 
 
 def metadata(result: Result) -> dict[str, Any]:
